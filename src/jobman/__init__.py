@@ -1,0 +1,1 @@
+"""Jobman, a daemonless job manager for local background processes."""

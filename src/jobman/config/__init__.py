@@ -1,0 +1,1 @@
+"""Settings, paths, and what must not be shown."""

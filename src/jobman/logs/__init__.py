@@ -1,0 +1,1 @@
+"""The bytes of runs on disk: capture, chunk index, reading, following."""

@@ -1,0 +1,1 @@
+"""What exists and what may happen: values and transitions, no input or output."""

@@ -1,0 +1,1 @@
+"""Every legal change of a job, its runs and its supervisor."""

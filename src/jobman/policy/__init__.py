@@ -1,0 +1,1 @@
+"""What should happen next: pure functions of model values and the time."""

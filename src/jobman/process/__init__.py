@@ -1,0 +1,1 @@
+"""The operating system behind one contract, one file per platform."""

@@ -1,0 +1,1 @@
+"""What a client can ask for."""

@@ -1,0 +1,1 @@
+"""Durable truth; the only package that speaks SQL."""

@@ -1,0 +1,1 @@
+"""Numbered, immutable steps of the schema."""

@@ -1,0 +1,1 @@
+"""One detached process per job."""

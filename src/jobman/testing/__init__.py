@@ -1,0 +1,1 @@
+"""Fakes for programs that test against Jobman."""
