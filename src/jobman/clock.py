@@ -1,7 +1,7 @@
 """The only place that reads a clock.
 
-Three clocks, three purposes: the wall clock for display and absolute deadlines, the monotonic clock for timeouts, and the
-boot-time clock (which goes on while a laptop sleeps) for delays and backoff. All readings are integers of nanoseconds.
+Three clocks, three purposes: the wall clock for display and absolute deadlines, the monotonic clock for timeouts, and
+the boot-time clock (which goes on while a laptop sleeps) for delays and backoff. Readings are integers of nanoseconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What can go wrong, one class per condition, each with the exit status of its category.
 
-An error carries fields, not text; ``template`` turns them into one message that says what happened, to what, and what to
-do. Imports nothing: every start-up path loads this module.
+An error carries fields, not text; ``template`` turns them into one message that says what happened, to what, and what
+to do. Imports nothing: every start-up path loads this module.
 """
 
 from __future__ import annotations

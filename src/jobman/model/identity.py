@@ -9,9 +9,9 @@ from typing import NamedTuple
 class ProcessIdentity(NamedTuple):
     """One process, for ever: PID, creation and boot together.
 
-    ``creation_id`` is field 22 of ``/proc/PID/stat`` (start time in clock ticks) as text, ``boot_id`` the kernel's random
-    boot ID, ``pid_namespace`` the inode of the PID namespace in which ``pid`` means something. The first three come from
-    section I.1 of the contract; the namespace keeps a container from judging the processes of its host.
+    ``creation_id`` is field 22 of ``/proc/PID/stat`` (start time in clock ticks) as text, ``boot_id`` the kernel's
+    random boot ID, ``pid_namespace`` the inode of the PID namespace in which ``pid`` means something. The first three
+    come from section I.1 of the contract; the namespace keeps a container from judging the processes of its host.
     """
 
     pid: int

@@ -1,7 +1,8 @@
 """The vocabulary of phases and outcomes, and the snapshots of everything that has a life cycle.
 
-Sections E.4 and F.1 of the contract name the words; values are stored and printed exactly as spelled here. All times are
-integer Unix nanoseconds, all durations integer nanoseconds. Snapshots are never edited: a transition returns new ones.
+Sections E.4 and F.1 of the contract name the words; values are stored and printed exactly as spelled here. All times
+are integer Unix nanoseconds, all durations integer nanoseconds. Snapshots are never edited: a transition returns new
+ones.
 """
 
 from __future__ import annotations

@@ -1,0 +1,321 @@
+"""The canonical JSON document of a specification (contract, E.1): what the store keeps and ``show --json`` prints.
+
+Reading is strict: unknown members, duplicate keys, missing members and trailing data are refused, because a document that
+is half understood would run something that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jobman.errors import InvalidSpecError
+from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
+from jobman.model.spec import (
+    Backoff,
+    Classification,
+    Completion,
+    Delay,
+    Dependency,
+    Environment,
+    ExitCodeRange,
+    JobSpec,
+    Limit,
+    LogCapture,
+    Logging,
+    StdinPolicy,
+    StopPolicy,
+    Timeouts,
+    validate,
+)
+
+SCHEMA_VERSION = 2
+Document = dict[str, Any]
+
+
+def encode(spec: JobSpec) -> str:
+    """Return the canonical document as compact ASCII JSON; lone surrogates survive as escapes."""
+    return json.dumps(to_document(spec), separators=(",", ":"), sort_keys=True)
+
+
+def decode(text: str) -> JobSpec:
+    """Return the specification that `encode` wrote.
+
+    Raises:
+        InvalidSpecError: the text is not such a document.
+    """
+    try:
+        document = json.loads(text, object_pairs_hook=_unique)
+        return validate(_from_document(document))
+    except InvalidSpecError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidSpecError(detail=f"stored document: {error}") from error
+
+
+def to_document(spec: JobSpec) -> Document:
+    """Return the members of E.1 as plain JSON values."""
+    document: Document = {
+        "schema_version": SCHEMA_VERSION,
+        "executable": spec.executable,
+        "arguments": list(spec.arguments),
+        "working_directory": spec.working_directory,
+        "environment": {
+            "inheritance": "submission",
+            "set": dict(spec.environment.assignments),
+            "unset": list(spec.environment.removals),
+        },
+        "stop_policy": {
+            "grace_period": format_duration(spec.stop.grace_ns),
+            "force_after_grace": spec.stop.force_after_grace,
+        },
+        "stdin_policy": spec.stdin.value,
+        "execution_policy": _policy_document(spec),
+    }
+    if spec.name:
+        document["name"] = spec.name
+    return document
+
+
+def _policy_document(spec: JobSpec) -> Document:
+    return {
+        "completion": _completion_document(spec.completion),
+        "classification": _classification_document(spec.classification),
+        "failure_delay": _delay_document(spec.failure_delay),
+        "success_delay": _delay_document(spec.success_delay),
+        "run_timeout": format_duration(spec.timeouts.run_ns),
+        "job_timeout": format_duration(spec.timeouts.job_ns),
+        "dependencies": [{"job_id": edge.job_id, "predicate": edge.predicate} for edge in spec.dependencies],
+        "concurrency": {"slots": spec.slots},
+        "tags": list(spec.tags),
+        "groups": list(spec.groups),
+        "log_capture": spec.logging.capture.value,
+        "log_rotate_size": spec.logging.segment_bytes,
+        "log_max_segments_per_stream": spec.logging.segments,
+        "log_retention_max_age": format_duration(spec.logging.retention_ns or 0),
+        "log_retention_unlimited": spec.logging.retention_ns is None,
+        "log_retention_configured": True,
+        **_unused(),
+    }
+
+
+def _unused() -> Document:
+    """Members of E.1 whose features are not offered yet, at the value that means "not used"."""
+    return {
+        "wait_mode": "all",
+        "wait_conditions": [],
+        "notifications": [],
+        "notifier_definitions": [],
+        "secret_environment": {},
+        "foreground": False,
+    }
+
+
+def _limit_document(limit: Limit) -> Document:
+    return {"unlimited": True} if limit.value is None else {"value": limit.value, "unlimited": False}
+
+
+def _completion_document(completion: Completion) -> Document:
+    document: Document = {
+        "max_runs": _limit_document(completion.max_runs),
+        "success_target": _limit_document(completion.success_target),
+        "failure_limit": _limit_document(completion.failure_limit),
+    }
+    if completion.retry_abort_at_ns is not None:
+        document["retry_abort_at"] = format_timestamp(completion.retry_abort_at_ns)
+    return document
+
+
+def _classification_document(classification: Classification) -> Document:
+    codes, ranges = classification.success_codes, classification.retryable_codes
+    return {
+        "success_exit_codes": None if codes is None else list(codes),
+        "retryable_exit_codes": None if ranges is None else [{"First": one.first, "Last": one.last} for one in ranges],
+        "retryable_signals": None,
+        "retryable_platform_reasons": None,
+        "retry_timeout": classification.retry_timeout,
+        "retry_start_failure": classification.retry_start_failure,
+        "retry_cancellation": False,
+    }
+
+
+def _delay_document(delay: Delay) -> Document:
+    return {
+        "base": format_duration(delay.base_ns),
+        "backoff": delay.backoff.value,
+        "exponential_base": delay.exponential_base,
+        "max_delay": None if delay.max_delay_ns is None else format_duration(delay.max_delay_ns),
+        "jitter": format_duration(delay.jitter_ns),
+    }
+
+
+class _Reader:
+    """Takes the members of one object; what is left at the end is unknown."""
+
+    def __init__(self, value: object) -> None:
+        if not isinstance(value, dict):
+            raise InvalidSpecError(detail=f"stored document: expected an object, found {type(value).__name__}")
+        self._members: Document = dict(value)
+
+    def take(self, name: str, kind: type | tuple[type, ...]) -> Any:
+        """Remove and return a member that must exist and be of ``kind``; bool is no int here."""
+        value = self._members.pop(name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+            raise InvalidSpecError(detail=f"stored document: {name} has the wrong type")
+        return value
+
+    def take_optional(self, name: str, kind: type) -> Any:
+        """Remove and return a member that may be absent."""
+        return self.take(name, kind) if name in self._members else None
+
+    def expect(self, constants: Mapping[str, object]) -> None:
+        """Remove members that can have one value only."""
+        for name, value in constants.items():
+            found = self._members.pop(name)
+            if found != value or type(found) is not type(value):
+                raise InvalidSpecError(detail=f"stored document: {name} asks for what this version does not offer")
+
+    def finish(self) -> None:
+        """Refuse what nobody took."""
+        if self._members:
+            raise InvalidSpecError(detail=f"stored document: unknown member {min(self._members)}")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> Document:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise InvalidSpecError(detail="stored document: duplicate key")
+    return members
+
+
+def _strings(values: list[object]) -> tuple[str, ...]:
+    if not all(isinstance(value, str) for value in values):
+        raise InvalidSpecError(detail="stored document: expected text")
+    return tuple(str(value) for value in values)
+
+
+def _from_document(value: object) -> JobSpec:
+    reader = _Reader(value)
+    reader.expect({"schema_version": SCHEMA_VERSION})
+    policy = _Reader(reader.take("execution_policy", dict))
+    policy.expect(_unused())
+    concurrency = _Reader(policy.take("concurrency", dict))
+    spec = JobSpec(
+        executable=reader.take("executable", str),
+        arguments=_strings(reader.take("arguments", list)),
+        working_directory=reader.take("working_directory", str),
+        environment=_environment(reader.take("environment", dict)),
+        name=reader.take_optional("name", str) or "",
+        stop=_stop(reader.take("stop_policy", dict)),
+        stdin=StdinPolicy(reader.take("stdin_policy", str)),
+        completion=_completion(policy.take("completion", dict)),
+        classification=_classification(policy.take("classification", dict)),
+        failure_delay=_delay(policy.take("failure_delay", dict)),
+        success_delay=_delay(policy.take("success_delay", dict)),
+        timeouts=Timeouts(
+            run_ns=parse_duration(policy.take("run_timeout", str)),
+            job_ns=parse_duration(policy.take("job_timeout", str)),
+        ),
+        dependencies=tuple(_dependency(item) for item in policy.take("dependencies", list)),
+        slots=concurrency.take("slots", int),
+        tags=_strings(policy.take("tags", list)),
+        groups=_strings(policy.take("groups", list)),
+        logging=_logging(policy),
+    )
+    for remaining in (reader, policy, concurrency):
+        remaining.finish()
+    return spec
+
+
+def _environment(value: object) -> Environment:
+    reader = _Reader(value)
+    reader.expect({"inheritance": "submission"})
+    assignments = reader.take("set", dict)
+    _strings(list(assignments.values()))
+    environment = Environment(tuple(sorted(assignments.items())), _strings(reader.take("unset", list)))
+    reader.finish()
+    return environment
+
+
+def _stop(value: object) -> StopPolicy:
+    reader = _Reader(value)
+    stop = StopPolicy(parse_duration(reader.take("grace_period", str)), reader.take("force_after_grace", bool))
+    reader.finish()
+    return stop
+
+
+def _limit(value: object) -> Limit:
+    reader = _Reader(value)
+    unlimited = reader.take("unlimited", bool)
+    limit = Limit(None if unlimited else reader.take("value", int))
+    reader.finish()
+    return limit
+
+
+def _completion(value: object) -> Completion:
+    reader = _Reader(value)
+    abort_at = reader.take_optional("retry_abort_at", str)
+    completion = Completion(
+        max_runs=_limit(reader.take("max_runs", dict)),
+        success_target=_limit(reader.take("success_target", dict)),
+        failure_limit=_limit(reader.take("failure_limit", dict)),
+        retry_abort_at_ns=None if abort_at is None else parse_timestamp(abort_at),
+    )
+    reader.finish()
+    return completion
+
+
+def _classification(value: object) -> Classification:
+    reader = _Reader(value)
+    reader.expect({"retryable_signals": None, "retryable_platform_reasons": None, "retry_cancellation": False})
+    codes = reader.take("success_exit_codes", (list, type(None)))
+    ranges = reader.take("retryable_exit_codes", (list, type(None)))
+    classification = Classification(
+        success_codes=None if codes is None else tuple(int(code) for code in codes),
+        retryable_codes=None if ranges is None else tuple(_range(one) for one in ranges),
+        retry_timeout=reader.take("retry_timeout", bool),
+        retry_start_failure=reader.take("retry_start_failure", bool),
+    )
+    reader.finish()
+    return classification
+
+
+def _range(value: object) -> ExitCodeRange:
+    reader = _Reader(value)
+    codes = ExitCodeRange(reader.take("First", int), reader.take("Last", int))
+    reader.finish()
+    return codes
+
+
+def _delay(value: object) -> Delay:
+    reader = _Reader(value)
+    cap = reader.take("max_delay", (str, type(None)))
+    delay = Delay(
+        base_ns=parse_duration(reader.take("base", str)),
+        backoff=Backoff(reader.take("backoff", str)),
+        exponential_base=reader.take("exponential_base", int),
+        max_delay_ns=None if cap is None else parse_duration(cap),
+        jitter_ns=parse_duration(reader.take("jitter", str)),
+    )
+    reader.finish()
+    return delay
+
+
+def _dependency(value: object) -> Dependency:
+    reader = _Reader(value)
+    dependency = Dependency(reader.take("job_id", str), reader.take("predicate", str))
+    reader.finish()
+    return dependency
+
+
+def _logging(policy: _Reader) -> Logging:
+    policy.expect({"log_retention_configured": True})
+    unlimited = policy.take("log_retention_unlimited", bool)
+    retention_ns = parse_duration(policy.take("log_retention_max_age", str))
+    return Logging(
+        capture=LogCapture(policy.take("log_capture", str)),
+        segment_bytes=policy.take("log_rotate_size", int),
+        segments=policy.take("log_max_segments_per_stream", int),
+        retention_ns=None if unlimited else retention_ns,
+    )

@@ -1,0 +1,96 @@
+"""What becomes of a job whose owner is provably gone (contract, H.6; D42)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobman.model.events import Event, EventType, Transition
+from jobman.model.state import (
+    Diagnostic,
+    JobOutcome,
+    JobPhase,
+    Problem,
+    RunLogs,
+    RunOutcome,
+    RunPhase,
+    Snapshot,
+    SupervisorPhase,
+)
+from jobman.model.transitions._change import (
+    Details,
+    Now,
+    change_job,
+    change_run,
+    change_supervisor,
+    close_pause,
+    refuse,
+    time_of,
+    transition,
+)
+from jobman.model.transitions.running import count
+
+
+class Loss(NamedTuple):
+    """What the reconciler found: how the owner died, the scanned logs of the run, and whether the slots are free.
+
+    ``release_slots`` is true only when no process of the run is alive (D42).
+    """
+
+    detail: str
+    logs: RunLogs
+    release_slots: bool
+
+
+def lose(snapshot: Snapshot, loss: Loss, now: Now) -> Transition:
+    """Complete an owned job, and its active run, as ``lost``.
+
+    The caller has proved the owner's death; see the liveness decision in the architecture.
+
+    Raises:
+        TransitionError: the job has no owner or is already completed.
+    """
+    job, supervisor = snapshot.job, snapshot.supervisor
+    if supervisor is None or job.phase in (JobPhase.SUBMITTING, JobPhase.COMPLETED):
+        raise refuse(snapshot, "declare the job lost")
+    at_ns = time_of(snapshot, now)
+    code = Diagnostic.SUPERVISOR_LEASE_EXPIRED
+    details = Details(code.value, code)
+    problem = Problem(code, loss.detail)
+    changes = close_pause(job, now)
+    run, events = snapshot.run, []
+    if run is not None:
+        run, run_event = change_run(
+            run,
+            EventType.OWNERSHIP_LOST,
+            at_ns,
+            Details(diagnostic_code=code),
+            phase=RunPhase.COMPLETED,
+            outcome=RunOutcome.LOST,
+            completed_at_ns=at_ns,
+            exit=None,
+            logs=loss.logs,
+            problem=problem,
+        )
+        changes["counters"] = count(job.counters, RunOutcome.LOST)
+        events.append(run_event)
+    lost, job_event = change_job(
+        job,
+        EventType.JOB_COMPLETED if run is not None else EventType.OWNERSHIP_LOST,
+        at_ns,
+        details,
+        phase=JobPhase.COMPLETED,
+        outcome=JobOutcome.LOST,
+        completed_at_ns=at_ns,
+        active_run_id=None,
+        next_run_at_ns=None,
+        problem=problem,
+        **changes,
+    )
+    owner, released = change_supervisor(
+        supervisor, EventType.SUPERVISOR_RELEASED, at_ns, phase=SupervisorPhase.RELEASED, released_at_ns=at_ns
+    )
+    admission = snapshot.admission
+    if admission is not None and loss.release_slots:
+        admission = admission._replace(released_at_ns=max(at_ns, admission.acquired_at_ns))
+    all_events: tuple[Event, ...] = (job_event, *events, released)
+    return transition(snapshot, Snapshot(lost, run, owner, admission), *all_events)

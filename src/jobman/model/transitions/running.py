@@ -1,0 +1,241 @@
+"""From an owned job through its runs to its completion (contract, F.2)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jobman.model.events import EntityKind, Event, EventType, Transition
+from jobman.model.identity import ProcessIdentity
+from jobman.model.state import (
+    Admission,
+    Counters,
+    Job,
+    JobOutcome,
+    JobPhase,
+    Problem,
+    Reason,
+    Run,
+    RunExit,
+    RunLogs,
+    RunOutcome,
+    RunPhase,
+    RunUsage,
+    Snapshot,
+    Supervisor,
+    SupervisorPhase,
+)
+from jobman.model.transitions._change import (
+    Details,
+    Now,
+    change_job,
+    change_run,
+    change_supervisor,
+    close_pause,
+    refuse,
+    require,
+    time_of,
+    transition,
+)
+
+_ENQUEUED_FROM = {
+    Reason.PREREQUISITES_SATISFIED: JobPhase.WAITING,
+    Reason.ADMISSION_CAPACITY: JobPhase.STARTING,
+    Reason.BACKOFF_ELAPSED: JobPhase.BACKOFF,
+}
+
+
+class RunEnd(NamedTuple):
+    """How a run ended; ``exit`` is ``None`` when there was no process, or its end could not be seen."""
+
+    outcome: RunOutcome
+    exit: RunExit | None
+    logs: RunLogs
+    usage: RunUsage | None = None
+    problem: Problem | None = None
+
+
+class Retry(NamedTuple):
+    """Another run is due: at once, or at ``next_run_at_ns``."""
+
+    next_run_at_ns: int | None
+
+
+class Finish(NamedTuple):
+    """The job is over, and this is why."""
+
+    outcome: JobOutcome
+    reason: str
+    problem: Problem | None = None
+
+
+def await_prerequisites(snapshot: Snapshot, now: Now) -> Transition:
+    """Move a freshly claimed job with dependencies or wait conditions to ``waiting``."""
+    require(snapshot, "wait for prerequisites", (JobPhase.STARTING,))
+    if snapshot.run is not None or snapshot.job.counters.runs or snapshot.admission is not None:
+        raise refuse(snapshot, "wait for prerequisites")
+    details = Details(Reason.PREREQUISITES)
+    job, event = change_job(
+        snapshot.job, EventType.JOB_WAITING, time_of(snapshot, now), details, phase=JobPhase.WAITING
+    )
+    return transition(snapshot, snapshot._replace(job=job), event)
+
+
+def enqueue(snapshot: Snapshot, reason: Reason, now: Now) -> Transition:
+    """Move a job that may run, as far as ``reason`` says, to the queue for slots."""
+    require(snapshot, "enqueue", (_ENQUEUED_FROM[reason],))
+    if snapshot.run is not None or snapshot.admission is not None:
+        raise refuse(snapshot, "enqueue")
+    at_ns = time_of(snapshot, now)
+    changes: dict[str, Any] = {"phase": JobPhase.QUEUED}
+    if reason == Reason.PREREQUISITES_SATISFIED:
+        changes["prerequisites_satisfied_at_ns"] = at_ns
+    if reason == Reason.BACKOFF_ELAPSED:
+        changes["next_run_at_ns"] = None
+    job, event = change_job(snapshot.job, EventType.JOB_QUEUED, at_ns, Details(reason), **changes)
+    return transition(snapshot, snapshot._replace(job=job), event)
+
+
+def admit(snapshot: Snapshot, admission: Admission, now: Now) -> Transition:
+    """Give a job its slots; one that stood in the queue goes to ``starting``.
+
+    A job that gets its slots without having queued stays in ``starting``: no event, only the admission.
+    """
+    require(snapshot, "admit", (JobPhase.QUEUED, JobPhase.STARTING))
+    if snapshot.run is not None or snapshot.admission is not None:
+        raise refuse(snapshot, "admit")
+    if snapshot.job.phase == JobPhase.STARTING:
+        return transition(snapshot, snapshot._replace(admission=admission))
+    details = Details(Reason.ADMITTED)
+    job, event = change_job(
+        snapshot.job, EventType.JOB_STARTING, time_of(snapshot, now), details, phase=JobPhase.STARTING
+    )
+    return transition(snapshot, snapshot._replace(job=job, admission=admission), event)
+
+
+def reserve_run(snapshot: Snapshot, run_id: str, now: Now) -> Transition:
+    """Create the next run and bind the admission to it; from here a failed start has a place to be recorded (M24)."""
+    require(snapshot, "reserve a run", (JobPhase.STARTING,))
+    if snapshot.run is not None or snapshot.admission is None:
+        raise refuse(snapshot, "reserve a run")
+    at_ns = time_of(snapshot, now)
+    number = snapshot.job.counters.runs + 1
+    run = Run(run_id, snapshot.job.id, number, RunPhase.STARTING, 1, at_ns)
+    reserved = Event(EntityKind.RUN, run_id, snapshot.job.id, 1, EventType.RUN_RESERVED, at_ns)
+    job, event = change_job(snapshot.job, EventType.RUN_RESERVED, at_ns, active_run_id=run_id)
+    admission = snapshot.admission._replace(run_id=run_id)
+    return transition(snapshot, snapshot._replace(job=job, run=run, admission=admission), event, reserved)
+
+
+def start_run(snapshot: Snapshot, identity: ProcessIdentity, resolved_executable: str, now: Now) -> Transition:
+    """Publish that the target runs under ``identity``."""
+    require(snapshot, "start the run", (JobPhase.STARTING,))
+    if snapshot.run is None or snapshot.run.phase != RunPhase.STARTING:
+        raise refuse(snapshot, "start the run")
+    at_ns = time_of(snapshot, now)
+    run, run_event = change_run(
+        snapshot.run,
+        EventType.PROCESS_STARTED,
+        at_ns,
+        phase=RunPhase.RUNNING,
+        identity=identity,
+        resolved_executable=resolved_executable,
+        started_at_ns=at_ns,
+    )
+    job, job_event = change_job(
+        snapshot.job, EventType.PROCESS_STARTED, at_ns, phase=JobPhase.RUNNING, started_at_ns=at_ns
+    )
+    return transition(snapshot, snapshot._replace(job=job, run=run), job_event, run_event)
+
+
+def end_run(snapshot: Snapshot, end: RunEnd, following: Retry | Finish, now: Now) -> Transition:
+    """Complete the active run, release its slots, and either schedule the next run or complete the job.
+
+    Legal in every phase that can have a run, ``paused`` included: a stopped target can be killed by others (D4).
+    """
+    active = (JobPhase.STARTING, JobPhase.RUNNING, JobPhase.PAUSED, JobPhase.STOPPING)
+    require(snapshot, "end the run", active)
+    if snapshot.run is None or snapshot.supervisor is None:
+        raise refuse(snapshot, "end the run")
+    at_ns = time_of(snapshot, now)
+    run, run_event = _complete_run(snapshot.run, end, at_ns)
+    changes = close_pause(snapshot.job, now)
+    changes["counters"] = count(snapshot.job.counters, end.outcome)
+    changes["active_run_id"] = None
+    admission = _released(snapshot.admission, at_ns)
+    if isinstance(following, Retry):
+        job, job_event = _schedule(snapshot.job, following, at_ns, **changes)
+        return transition(snapshot, snapshot._replace(job=job, run=run, admission=admission), job_event, run_event)
+    job, job_event = _finish(snapshot.job, following, at_ns, **changes)
+    supervisor, released = _release(snapshot.supervisor, at_ns)
+    after = Snapshot(job, run, supervisor, admission)
+    return transition(snapshot, after, job_event, run_event, released)
+
+
+def finish_without_run(snapshot: Snapshot, finish: Finish, now: Now) -> Transition:
+    """Complete a job that has no active run: cancelled, timed out or aborted before the first or next run."""
+    phases = (JobPhase.WAITING, JobPhase.QUEUED, JobPhase.STARTING, JobPhase.BACKOFF, JobPhase.STOPPING)
+    require(snapshot, "finish", phases)
+    if snapshot.run is not None or snapshot.supervisor is None:
+        raise refuse(snapshot, "finish")
+    at_ns = time_of(snapshot, now)
+    job, event = _finish(snapshot.job, finish, at_ns)
+    supervisor, released = _release(snapshot.supervisor, at_ns)
+    after = Snapshot(job, None, supervisor, _released(snapshot.admission, at_ns))
+    return transition(snapshot, after, event, released)
+
+
+def count(counters: Counters, outcome: RunOutcome) -> Counters:
+    """Return ``counters`` with one more completed run (F.4: everything but success is a failure)."""
+    success = outcome == RunOutcome.SUCCESS
+    return Counters(counters.runs + 1, counters.successes + success, counters.failures + (not success))
+
+
+def _complete_run(run: Run, end: RunEnd, at_ns: int) -> tuple[Run, Event]:
+    return change_run(
+        run,
+        EventType.RUN_COMPLETED,
+        at_ns,
+        Details(diagnostic_code=end.problem.code if end.problem else None),
+        phase=RunPhase.COMPLETED,
+        outcome=end.outcome,
+        completed_at_ns=at_ns,
+        exit=end.exit,
+        logs=end.logs,
+        usage=end.usage,
+        problem=end.problem,
+    )
+
+
+def _schedule(job: Job, retry: Retry, at_ns: int, **changes: Any) -> tuple[Job, Event]:
+    phase = JobPhase.QUEUED if retry.next_run_at_ns is None else JobPhase.BACKOFF
+    details = Details(Reason.NEXT_RUN, next_run_at_ns=retry.next_run_at_ns)
+    changes |= {"phase": phase, "next_run_at_ns": retry.next_run_at_ns}
+    return change_job(job, EventType.RETRY_SCHEDULED, at_ns, details, **changes)
+
+
+def _finish(job: Job, finish: Finish, at_ns: int, **changes: Any) -> tuple[Job, Event]:
+    aborted = finish.outcome == JobOutcome.ABORTED
+    event = EventType.JOB_ABORTED if aborted else EventType.JOB_COMPLETED
+    details = Details(finish.reason, finish.problem.code if finish.problem else None)
+    changes |= {
+        "phase": JobPhase.COMPLETED,
+        "outcome": finish.outcome,
+        "completed_at_ns": at_ns,
+        "next_run_at_ns": None,
+        "problem": finish.problem,
+    }
+    return change_job(job, event, at_ns, details, **changes)
+
+
+def _release(supervisor: Supervisor, at_ns: int) -> tuple[Supervisor, Event]:
+    return change_supervisor(
+        supervisor,
+        EventType.SUPERVISOR_RELEASED,
+        at_ns,
+        phase=SupervisorPhase.RELEASED,
+        released_at_ns=at_ns,
+    )
+
+
+def _released(admission: Admission | None, at_ns: int) -> Admission | None:
+    return None if admission is None else admission._replace(released_at_ns=max(at_ns, admission.acquired_at_ns))
