@@ -1,0 +1,34 @@
+"""The table of ``logs``."""
+
+from __future__ import annotations
+
+from jobman.cli.flags import Command, Flag, Operand
+from jobman.cli.flags.kinds import BOOL, RUN_OR_ALL, SELECTOR, choice, integer
+
+_SELECTION = (
+    Flag("run", RUN_OR_ALL, "Which run: its number, -1 for the latest, or all.", default="-1"),
+    Flag("all", BOOL, "Every run, each under a line that names it."),
+    Flag("stream", choice("stdout", "stderr", "both"), "Which stream.", default="both"),
+    Flag("lines,n", integer(-1), "Only so many last lines; -1 is all of them.", default="-1"),
+)
+_OUTPUT = (
+    Flag("follow,f", BOOL, "Go on with what comes, until the run has ended."),
+    Flag("raw", BOOL, "With --all: only the bytes, without the lines that name the runs."),
+)
+
+
+class COMMAND(Command):
+    """``logs``: what a job has written."""
+
+    path = ("logs",)
+    summary = "Print what a job has written."
+    synopsis = ("logs JOB [OPTIONS]",)
+    text = ("Prints the bytes as they were written, those of both streams in the order in which they arrived.",)
+    examples = (
+        ("jobman logs train", "All output of the latest run."),
+        ("jobman logs -n 20 -f train", "The last lines, and what follows."),
+        ("jobman logs --run 1 --stream stderr train", "The errors of the first run."),
+    )
+    groups = (("Selection", _SELECTION), ("Output", _OUTPUT))
+    operands = (Operand("JOB", SELECTOR),)
+    exits = (0, 1, 2, 3, 4, 5)
