@@ -1,8 +1,8 @@
 """From the words of a command line to typed values, by the rules of GNU and pflag (contract A.0).
 
 Driven by the tables of ``jobman.cli.flags``. ADR 0001 tells why this is not ``argparse``. Only syntax is checked here:
-words are known, values have their type and the range that their flag states, operands are as many as asked for, and flags
-that exclude each other are not given together.
+words are known, values have their type and the range that their flag states, operands are as many as asked for, and
+flags that exclude each other are not given together.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Parsed:
     def value(self, name: str) -> Any:  # the kind of the flag decides
         """Return the value of the flag ``name`` (without dashes), or its default.
 
-        Text is ``str``, a boolean ``bool``, an integer ``int``, durations and instants are ``int`` nanoseconds; what may
-        be repeated is a tuple of these in the order given. Not given and without default: ``()``, ``False``, ``""``, or
-        None for numbers and times.
+        Text is ``str``, a boolean ``bool``, an integer ``int``, durations and instants are ``int`` nanoseconds; what
+        may be repeated is a tuple of these in the order given. Not given and without default: ``()``, ``False``,
+        ``""``, or None for numbers and times.
 
         Raises:
             KeyError: The command has no such flag.
@@ -95,9 +95,7 @@ def parse(argv: Sequence[str]) -> Parsed:
 
 
 def _default(flag: Flag) -> object:
-    from jobman.cli.values import convert, empty  # loaded when a value is looked at
-
-    return convert(flag.kind, flag.default, "--" + flag.name) if flag.default else empty(flag.kind)
+    return _convert(flag, flag.default, "--" + flag.name) if flag.default else flag.kind.empty
 
 
 class _Parser:
@@ -279,10 +277,13 @@ def _printable(word: str) -> str:
 
 
 def _convert(taker: Flag | Operand, text: str, spelling: str) -> object:
+    kind = taker.kind
+    if kind.verbatim and text.strip():
+        return (text,) if kind.repeated else text
     from jobman.cli.values import convert  # loaded when there is something to convert
 
     try:
-        return convert(taker.kind, text, spelling)
+        return convert(kind, text, spelling)
     except InvalidValueError as error:
         raise UsageError(detail=str(error)) from None
 

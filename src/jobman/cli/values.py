@@ -33,16 +33,6 @@ def convert(kind: Kind, text: str, what: str) -> object:
     return (value,) if kind.repeated and not isinstance(value, tuple) else value
 
 
-def empty(kind: Kind) -> object:
-    """Return what an absent flag without a default is worth: ``()``, ``False``, ``""`` or ``None``."""
-    if kind.repeated:
-        return ()
-    return _EMPTY.get(kind.name)
-
-
-_EMPTY: dict[str, object] = {"bool": False, "text": "", "choice": "", "selector": "", "id": ""}
-
-
 def _text(_kind: Kind, text: str, _what: str) -> str:
     return text
 

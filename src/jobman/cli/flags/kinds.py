@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+_EMPTY: dict[str, object] = {"bool": False, "text": "", "selector": "", "id": "", "choice": ""}
+
 
 class Kind:
     """What a value is.
 
     Attributes:
         name: Selects the conversion.
+        verbatim: A text that is not blank needs no conversion, so that ``status JOB`` need not load any.
         metavar: What help calls the value, unless the flag says it better; "" for a boolean.
+        empty: The value of an absent flag without a default: ``()``, ``False``, ``""`` or None.
         repeated: The flag may be given again, and its value is a tuple.
         minimum: The smallest integer.
         words: The vocabulary of a choice.
     """
 
-    __slots__ = ("metavar", "minimum", "name", "repeated", "words")
+    __slots__ = ("empty", "metavar", "minimum", "name", "repeated", "verbatim", "words")
 
     def __init__(
         self, name: str, metavar: str, *, repeated: bool = False, minimum: int = 0, words: tuple[str, ...] = ()
     ) -> None:
         self.name = name
+        self.empty: object = () if repeated else _EMPTY.get(name)
+        self.verbatim = name in ("text", "selector")
         self.metavar = metavar
         self.repeated = repeated
         self.minimum = minimum
