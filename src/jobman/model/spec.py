@@ -1,17 +1,20 @@
 """What a job is to do: the immutable specification (contract, section E).
 
-Values only; `jobman.model.spec_json` reads and writes the canonical document. Strings that come from the command line or
-the environment are bytes read as UTF-8 with surrogate escapes, so they may hold lone surrogates; names, groups and tags
-may not. Durations are integers of nanoseconds, 0 meaning "none" for timeouts.
+Values only; `jobman.model.spec_json` reads and writes the canonical document. Strings that come from the command line
+or the environment are bytes read as UTF-8 with surrogate escapes, so they may hold lone surrogates; names, groups and
+tags may not. Durations are integers of nanoseconds, 0 meaning "none" for timeouts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobman.errors import InvalidSpecError
+from jobman.model.ids import is_id
+from jobman.model.scalars import INT64_MAX
 from jobman.model.state import JobOutcome
 
 DEFAULT_GRACE_NS = 10_000_000_000
@@ -209,11 +212,25 @@ def name_problem(what: str, text: str) -> str | None:
 def _check_command(spec: JobSpec) -> str | None:
     if not spec.executable:
         return "the command is empty"
-    if any("\0" in word for word in (spec.executable, *spec.arguments, spec.working_directory)):
+    words = (spec.executable, *spec.arguments, spec.working_directory)
+    if any("\0" in word for word in words):
         return "the command and its directory must not contain NUL bytes"
+    if not all(_stands_for_bytes(word) for word in words):
+        return "the command and its directory must be text that stands for bytes"
     if not spec.working_directory.startswith("/"):
         return f"working directory {spec.working_directory!r} is not absolute"
+    if not _is_clean(spec.working_directory):
+        return f"working directory {spec.working_directory!r} is not in its shortest form"
     return None
+
+
+def _stands_for_bytes(text: str) -> bool:
+    """Say whether ``text`` can be given to the system: of the surrogates, only escaped bytes can."""
+    return not any(0xD800 <= ord(char) <= 0xDFFF and not 0xDC80 <= ord(char) <= 0xDCFF for char in text)
+
+
+def _is_clean(path: str) -> bool:
+    return path == "/" or not any(part in ("", ".", "..") for part in path[1:].split("/"))
 
 
 def _check_environment(spec: JobSpec) -> str | None:
@@ -221,8 +238,10 @@ def _check_environment(spec: JobSpec) -> str | None:
     for name in (*names, *spec.environment.removals):
         if not is_environment_name(name):
             return f"environment variable name {name!r} is not of the form [A-Za-z_][A-Za-z0-9_]*"
-    if any("\0" in value for _, value in spec.environment.assignments):
-        return "environment values must not contain NUL bytes"
+    if any("\0" in value or not _stands_for_bytes(value) for _, value in spec.environment.assignments):
+        return "environment values must be text that stands for bytes, without NUL"
+    if len(set(names)) != len(names) or len(set(spec.environment.removals)) != len(spec.environment.removals):
+        return "an environment variable is given twice"
     both = sorted(set(names).intersection(spec.environment.removals))
     return f"environment variable {both[0]} is both set and unset" if both else None
 
@@ -249,10 +268,10 @@ def _check_numbers(spec: JobSpec) -> str | None:
         *(delay.max_delay_ns or 0 for delay in (spec.failure_delay, spec.success_delay)),
         spec.logging.retention_ns or 0,
     )
-    if min(durations) < 0:
-        return "durations must not be negative"
-    if spec.slots < 1:
-        return "slots must be at least 1"
+    if min(durations) < 0 or max(durations) > INT64_MAX:
+        return "durations must not be negative or longer than 292 years"
+    if not 1 <= spec.slots <= INT64_MAX:
+        return "slots must be at least 1 and fit into 64 bits"
     if min(spec.failure_delay.exponential_base, spec.success_delay.exponential_base) < 1:
         return "the exponential base must be at least 1"
     if not 0 <= spec.logging.segments <= _MAX_SEGMENTS or spec.logging.segment_bytes < 0:
@@ -270,7 +289,7 @@ def _check_exit_codes(spec: JobSpec) -> str | None:
         return "exit codes must not be negative"
     if len(set(successes)) != len(successes):
         return "a success exit code is given twice"
-    if any(later.first <= earlier.last for earlier, later in zip(ranges, ranges[1:], strict=False)):
+    if any(later.first <= earlier.last for earlier, later in pairwise(ranges)):
         return "retryable exit codes must be in order and given once"
     for code in successes:
         if any(first <= code <= last for first, last in ranges):
@@ -280,7 +299,20 @@ def _check_exit_codes(spec: JobSpec) -> str | None:
 
 def _check_dependencies(spec: JobSpec) -> str | None:
     ids = [dependency.job_id for dependency in spec.dependencies]
+    for job_id, predicate in spec.dependencies:
+        if not is_id(job_id):
+            return f"dependency {job_id!r} is not a job ID"
+        if not _is_predicate(predicate):
+            return f"dependency predicate {predicate!r} is not known"
     return "a dependency is given twice" if len(set(ids)) != len(ids) else None
+
+
+def _is_predicate(text: str) -> bool:
+    kind, separator, names = text.partition(":")
+    if not separator:
+        return kind in frozenset(Predicate)
+    outcomes = names.split(",")
+    return kind == "outcomes" and outcomes == sorted(set(outcomes)) and frozenset(JobOutcome).issuperset(outcomes)
 
 
 _CHECKS: tuple[Callable[[JobSpec], str | None], ...] = (

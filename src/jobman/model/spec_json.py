@@ -1,7 +1,7 @@
 """The canonical JSON document of a specification (contract, E.1): what the store keeps and ``show --json`` prints.
 
-Reading is strict: unknown members, duplicate keys, missing members and trailing data are refused, because a document that
-is half understood would run something that nobody asked for.
+Reading is strict: unknown members, duplicate keys, missing members and trailing data are refused, because a document
+that is half understood would run something that nobody asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jobman.errors import InvalidSpecError
+from jobman.errors import InvalidSpecError, InvalidValueError
 from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
 from jobman.model.spec import (
     Backoff,
@@ -50,7 +50,7 @@ def decode(text: str) -> JobSpec:
         return validate(_from_document(document))
     except InvalidSpecError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, InvalidValueError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise InvalidSpecError(detail=f"stored document: {error}") from error
 
 
@@ -64,7 +64,7 @@ def to_document(spec: JobSpec) -> Document:
         "environment": {
             "inheritance": "submission",
             "set": dict(spec.environment.assignments),
-            "unset": list(spec.environment.removals),
+            "unset": sorted(spec.environment.removals),
         },
         "stop_policy": {
             "grace_period": format_duration(spec.stop.grace_ns),
@@ -88,8 +88,8 @@ def _policy_document(spec: JobSpec) -> Document:
         "job_timeout": format_duration(spec.timeouts.job_ns),
         "dependencies": [{"job_id": edge.job_id, "predicate": edge.predicate} for edge in spec.dependencies],
         "concurrency": {"slots": spec.slots},
-        "tags": list(spec.tags),
-        "groups": list(spec.groups),
+        "tags": sorted(spec.tags),
+        "groups": sorted(spec.groups),
         "log_capture": spec.logging.capture.value,
         "log_rotate_size": spec.logging.segment_bytes,
         "log_max_segments_per_stream": spec.logging.segments,
@@ -195,6 +195,13 @@ def _strings(values: list[object]) -> tuple[str, ...]:
     return tuple(str(value) for value in values)
 
 
+def _integers(values: list[object]) -> tuple[int, ...]:
+    integers = tuple(value for value in values if isinstance(value, int) and not isinstance(value, bool))
+    if len(integers) != len(values):
+        raise InvalidSpecError(detail="stored document: expected integers")
+    return integers
+
+
 def _from_document(value: object) -> JobSpec:
     reader = _Reader(value)
     reader.expect({"schema_version": SCHEMA_VERSION})
@@ -272,7 +279,7 @@ def _classification(value: object) -> Classification:
     codes = reader.take("success_exit_codes", (list, type(None)))
     ranges = reader.take("retryable_exit_codes", (list, type(None)))
     classification = Classification(
-        success_codes=None if codes is None else tuple(int(code) for code in codes),
+        success_codes=None if codes is None else _integers(codes),
         retryable_codes=None if ranges is None else tuple(_range(one) for one in ranges),
         retry_timeout=reader.take("retry_timeout", bool),
         retry_start_failure=reader.take("retry_start_failure", bool),
@@ -313,6 +320,8 @@ def _logging(policy: _Reader) -> Logging:
     policy.expect({"log_retention_configured": True})
     unlimited = policy.take("log_retention_unlimited", bool)
     retention_ns = parse_duration(policy.take("log_retention_max_age", str))
+    if unlimited and retention_ns:
+        raise InvalidSpecError(detail="stored document: log retention is both unlimited and finite")
     return Logging(
         capture=LogCapture(policy.take("log_capture", str)),
         segment_bytes=policy.take("log_rotate_size", int),
