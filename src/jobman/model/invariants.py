@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from jobman.errors import InvariantError
 from jobman.model.state import (
+    Admission,
     Job,
     JobOutcome,
     JobPhase,
@@ -32,17 +33,34 @@ def _implies(condition: object, consequence: object) -> bool:
 
 
 def _job_times(job: Job) -> tuple[int, ...]:
-    times = (job.claimed_at_ns, job.started_at_ns, job.completed_at_ns, job.cancellation_requested_at_ns)
+    times = (
+        job.claimed_at_ns,
+        job.started_at_ns,
+        job.completed_at_ns,
+        job.cancellation_requested_at_ns,
+        job.prerequisites_satisfied_at_ns,
+        job.pause.at_ns if job.pause else None,
+    )
     return tuple(time for time in times if time is not None)
 
 
 def _run_times(run: Run) -> tuple[int, ...]:
-    times = (run.started_at_ns, run.stop_requested_at_ns, run.signalled_at_ns, run.completed_at_ns)
+    times = (
+        run.started_at_ns,
+        run.stop_requested_at_ns,
+        run.signalled_at_ns,
+        run.completed_at_ns,
+        run.exit.observed_at_ns if run.exit else None,
+    )
     return tuple(time for time in times if time is not None)
 
 
 def _owned(job: Job) -> bool:
     return job.supervisor_id is not None and job.claimed_at_ns is not None
+
+
+def _unclaimed(job: Job) -> bool:
+    return job.supervisor_id is None and job.claimed_at_ns is None
 
 
 JOB_RULES: tuple[tuple[str, Callable[[Job], bool]], ...] = (
@@ -57,12 +75,12 @@ JOB_RULES: tuple[tuple[str, Callable[[Job], bool]], ...] = (
         "submitting offers a claim, and nothing else does",
         lambda j: (j.phase == JobPhase.SUBMITTING) == (j.claim is not None),
     ),
-    ("submitting has no supervisor", lambda j: _implies(j.phase == JobPhase.SUBMITTING, j.supervisor_id is None)),
+    ("submitting has no supervisor", lambda j: _implies(j.phase == JobPhase.SUBMITTING, _unclaimed(j))),
     (
         "only a failed submission completes without a supervisor",
         lambda j: (
             j.phase == JobPhase.SUBMITTING
-            or (not _owned(j) if j.outcome == JobOutcome.SUBMISSION_FAILED else _owned(j))
+            or (_unclaimed(j) if j.outcome == JobOutcome.SUBMISSION_FAILED else _owned(j))
         ),
     ),
     (
@@ -122,6 +140,10 @@ RUN_RULES: tuple[tuple[str, Callable[[Run], bool]], ...] = (
     ),
     ("completed has an exit unless no process could have one", lambda r: _implies(_needs_exit(r), r.exit)),
     (
+        "an exit states one fact",
+        lambda r: r.exit is None or [r.exit.exit_code, r.exit.signal, r.exit.platform_reason].count(None) == 2,
+    ),
+    (
         "an exit code belongs to success or failure",
         lambda r: _implies(r.exit and r.exit.exit_code is not None, r.outcome in _JUDGED_OUTCOMES),
     ),
@@ -134,7 +156,13 @@ SUPERVISOR_RULES: tuple[tuple[str, Callable[[Supervisor], bool]], ...] = (
         "released has a time, and nothing else has",
         lambda s: (s.phase == SupervisorPhase.RELEASED) == (s.released_at_ns is not None),
     ),
-    ("no time precedes the claim", lambda s: s.latest_ns() >= s.claimed_at_ns <= s.lease_expires_at_ns),
+    (
+        "no time precedes the claim",
+        lambda s: (
+            s.claimed_at_ns <= s.lease_expires_at_ns
+            and (s.released_at_ns is None or s.claimed_at_ns <= s.released_at_ns)
+        ),
+    ),
 )
 
 
@@ -176,6 +204,7 @@ def check_snapshot(snapshot: Snapshot) -> Snapshot:
         check_run(run)
     if supervisor is not None:
         check_supervisor(supervisor)
+    _check_belonging(job, supervisor, admission)
     if job.active_run_id is not None and (run is None or (run.id, run.job_id) != (job.active_run_id, job.id)):
         raise InvariantError(entity=f"job {job.id}", detail="its active run is not its own")
     if run is not None and job.active_run_id is None and run.phase != RunPhase.COMPLETED:
@@ -185,3 +214,10 @@ def check_snapshot(snapshot: Snapshot) -> Snapshot:
         if not held_by_survivors:
             raise InvariantError(entity=f"job {job.id}", detail="it completed without releasing its slots")
     return snapshot
+
+
+def _check_belonging(job: Job, supervisor: Supervisor | None, admission: Admission | None) -> None:
+    if supervisor is not None and (supervisor.id, supervisor.job_id) != (job.supervisor_id, job.id):
+        raise InvariantError(entity=f"job {job.id}", detail="its supervisor is not its own")
+    if admission is not None and admission.job_id != job.id:
+        raise InvariantError(entity=f"job {job.id}", detail="its slots are not its own")
