@@ -37,6 +37,11 @@ from jobman.model.transitions._change import (
     transition,
 )
 
+_COMPLETED_WITHOUT_RUN = {
+    JobOutcome.CANCELLED: EventType.JOB_COMPLETED,
+    JobOutcome.TIMED_OUT: EventType.TIMEOUT_REQUESTED,
+    JobOutcome.ABORTED: EventType.JOB_ABORTED,
+}
 _ENQUEUED_FROM = {
     Reason.PREREQUISITES_SATISFIED: JobPhase.WAITING,
     Reason.ADMISSION_CAPACITY: JobPhase.STARTING,
@@ -163,22 +168,31 @@ def end_run(snapshot: Snapshot, end: RunEnd, following: Retry | Finish, now: Now
     changes["active_run_id"] = None
     admission = _released(snapshot.admission, at_ns)
     if isinstance(following, Retry):
-        job, job_event = _schedule(snapshot.job, following, at_ns, **changes)
+        code = end.problem.code if end.problem else None
+        details = Details(Reason.NEXT_RUN, code, following.next_run_at_ns)
+        job, job_event = _schedule(snapshot.job, details, at_ns, **changes)
         return transition(snapshot, snapshot._replace(job=job, run=run, admission=admission), job_event, run_event)
-    job, job_event = _finish(snapshot.job, following, at_ns, **changes)
+    job, job_event = _finish(snapshot.job, following, EventType.JOB_COMPLETED, at_ns, **changes)
     supervisor, released = _release(snapshot.supervisor, at_ns)
     after = Snapshot(job, run, supervisor, admission)
     return transition(snapshot, after, job_event, run_event, released)
 
 
 def finish_without_run(snapshot: Snapshot, finish: Finish, now: Now) -> Transition:
-    """Complete a job that has no active run: cancelled, timed out or aborted before the first or next run."""
+    """Complete a job that has no active run: cancelled, timed out or aborted before the first or next run.
+
+    Only an intent to cancel, committed before, ends it as ``cancelled``.
+    """
     phases = (JobPhase.WAITING, JobPhase.QUEUED, JobPhase.STARTING, JobPhase.BACKOFF, JobPhase.STOPPING)
     require(snapshot, "finish", phases)
     if snapshot.run is not None or snapshot.supervisor is None:
         raise refuse(snapshot, "finish")
+    cancelling = snapshot.job.phase == JobPhase.STOPPING
+    event_type = _COMPLETED_WITHOUT_RUN.get(finish.outcome)
+    if event_type is None or cancelling != (finish.outcome == JobOutcome.CANCELLED):
+        raise refuse(snapshot, f"finish as {finish.outcome}")
     at_ns = time_of(snapshot, now)
-    job, event = _finish(snapshot.job, finish, at_ns)
+    job, event = _finish(snapshot.job, finish, event_type, at_ns)
     supervisor, released = _release(snapshot.supervisor, at_ns)
     after = Snapshot(job, None, supervisor, _released(snapshot.admission, at_ns))
     return transition(snapshot, after, event, released)
@@ -191,6 +205,11 @@ def count(counters: Counters, outcome: RunOutcome) -> Counters:
 
 
 def _complete_run(run: Run, end: RunEnd, at_ns: int) -> tuple[Run, Event]:
+    observed = end.exit
+    if observed is not None:
+        # The clock may have been set, either way, between the observation and now.
+        observed_at_ns = min(max(observed.observed_at_ns, run.latest_ns()), at_ns)
+        observed = observed._replace(observed_at_ns=observed_at_ns)
     return change_run(
         run,
         EventType.RUN_COMPLETED,
@@ -199,23 +218,20 @@ def _complete_run(run: Run, end: RunEnd, at_ns: int) -> tuple[Run, Event]:
         phase=RunPhase.COMPLETED,
         outcome=end.outcome,
         completed_at_ns=at_ns,
-        exit=end.exit,
+        exit=observed,
         logs=end.logs,
         usage=end.usage,
         problem=end.problem,
     )
 
 
-def _schedule(job: Job, retry: Retry, at_ns: int, **changes: Any) -> tuple[Job, Event]:
-    phase = JobPhase.QUEUED if retry.next_run_at_ns is None else JobPhase.BACKOFF
-    details = Details(Reason.NEXT_RUN, next_run_at_ns=retry.next_run_at_ns)
-    changes |= {"phase": phase, "next_run_at_ns": retry.next_run_at_ns}
+def _schedule(job: Job, details: Details, at_ns: int, **changes: Any) -> tuple[Job, Event]:
+    phase = JobPhase.QUEUED if details.next_run_at_ns is None else JobPhase.BACKOFF
+    changes |= {"phase": phase, "next_run_at_ns": details.next_run_at_ns}
     return change_job(job, EventType.RETRY_SCHEDULED, at_ns, details, **changes)
 
 
-def _finish(job: Job, finish: Finish, at_ns: int, **changes: Any) -> tuple[Job, Event]:
-    aborted = finish.outcome == JobOutcome.ABORTED
-    event = EventType.JOB_ABORTED if aborted else EventType.JOB_COMPLETED
+def _finish(job: Job, finish: Finish, event: EventType, at_ns: int, **changes: Any) -> tuple[Job, Event]:
     details = Details(finish.reason, finish.problem.code if finish.problem else None)
     changes |= {
         "phase": JobPhase.COMPLETED,
