@@ -187,7 +187,7 @@ class _Parser:
             if flag is None:
                 raise self._error(f"unknown flag {_printable('-' + letter)}{_hint(self.command)}")
             attached = cluster[1:] if cluster.startswith("=") else cluster or None
-            if flag.kind is flags.kinds.BOOL and not cluster.startswith("="):
+            if flag.kind is flags.BOOL and not cluster.startswith("="):
                 self._take(flag, "-" + letter, None)
             else:
                 self._take(flag, "-" + letter, attached)
@@ -195,7 +195,7 @@ class _Parser:
 
     def _take(self, flag: Flag, spelling: str, text: str | None) -> None:
         """Store the value of a flag; ``text`` is what was attached to it."""
-        if text is None and flag.kind is flags.kinds.BOOL:
+        if text is None and flag.kind is flags.BOOL:
             self.given[flag.name] = True
             return
         if text is None:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # typing costs 2.5 ms of start-up; checkers know this nam
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jobman.cli.flags.kinds import Kind
+    from jobman.cli.flags import Kind
 
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE = ("0", "f", "F", "FALSE", "false", "False")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.cli.flags import Command, Flag, Operand
-from jobman.cli.flags.kinds import BOOL, RUN, SELECTOR
+from jobman.cli.flags import BOOL, RUN, SELECTOR, Command, Flag, Operand
 
 _CLIENT = (("Client", (Flag("wait", BOOL, "Wait until the job has ended."),)),)
 _JOB = Operand("JOB", SELECTOR)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.cli.flags import Command, Operand
-from jobman.cli.flags.kinds import COMMAND_NAME
+from jobman.cli.flags import COMMAND_NAME, Command, Operand
 
 
 class COMMAND(Command):

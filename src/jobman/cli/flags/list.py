@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.cli.flags import Command, Flag
-from jobman.cli.flags.kinds import BOOL, JOB_ID, TEXT, TEXTS, TIMESTAMP, choices, integer
+from jobman.cli.flags import BOOL, JOB_ID, TEXT, TEXTS, TIMESTAMP, Command, Flag, choices, integer
 
 # Spelled out because the enums of jobman.model.state cost 10 ms of start-up; a test compares them.
 PHASES = ("submitting", "waiting", "queued", "starting", "running", "backoff", "paused", "stopping", "completed")

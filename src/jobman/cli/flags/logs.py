@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.cli.flags import Command, Flag, Operand
-from jobman.cli.flags.kinds import BOOL, RUN_OR_ALL, SELECTOR, choice, integer
+from jobman.cli.flags import BOOL, RUN_OR_ALL, SELECTOR, Command, Flag, Operand, choice, integer
 
 _SELECTION = (
     Flag("run", RUN_OR_ALL, "Which run: its number, -1 for the latest, or all.", default="-1"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.cli.flags import Command, Flag
-from jobman.cli.flags.kinds import ASSIGNMENTS, BOOL, DURATION, SELECTORS, TEXT, TEXTS, integer, integers
+from jobman.cli.flags import ASSIGNMENTS, BOOL, DURATION, SELECTORS, TEXT, TEXTS, Command, Flag, integer, integers
 
 _IDENTITY = (
     Flag("name", TEXT, "Display name; several jobs may share one.", metavar="NAME"),

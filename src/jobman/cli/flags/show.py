@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.cli.flags import Command, Flag, Operand
-from jobman.cli.flags.kinds import BOOL, RUN, SELECTOR
+from jobman.cli.flags import BOOL, RUN, SELECTOR, Command, Flag, Operand
 
 _OUTPUT = (("Output", (Flag("json", BOOL, "Print a JSON document."),)),)
 _JOB = Operand("JOB", SELECTOR)

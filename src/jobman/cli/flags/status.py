@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.cli.flags import Command, Flag, Operand
-from jobman.cli.flags.kinds import BOOL, SELECTOR
+from jobman.cli.flags import BOOL, SELECTOR, Command, Flag, Operand
 
 
 class COMMAND(Command):

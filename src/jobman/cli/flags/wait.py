@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.cli.flags import Command, Flag, Operand
-from jobman.cli.flags.kinds import BOOL, DURATION, SELECTOR
+from jobman.cli.flags import BOOL, DURATION, SELECTOR, Command, Flag, Operand
 
 _CLIENT = (
     Flag("any", BOOL, "Return when the first of the jobs has ended."),
