@@ -1,0 +1,72 @@
+"""What is left of a capture whose supervisor died, for whoever reconciles the job (differences, D1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobman.errors import CorruptIndexError, MissingLogError, UnsafeLogError
+from jobman.logs import layout
+from jobman.logs.combined import check_index, unindexed_bytes
+from jobman.logs.index import whole_records
+from jobman.logs.runfiles import take_inventory
+from jobman.model.state import LogIntegrity
+
+
+class ScanResult(NamedTuple):
+    """The worth of an abandoned capture.
+
+    ``integrity`` is ``valid`` when every byte has its record, ``corrupt`` when the index contradicts itself or the
+    streams, else ``partial``; ``detail`` says why it is not valid. Sizes are the bytes in the stream files, ``None``
+    when they cannot be told. ``index_version`` is ``None`` when there is no valid record.
+    """
+
+    integrity: LogIntegrity
+    detail: str | None = None
+    stdout_bytes: int | None = None
+    stderr_bytes: int | None = None
+    index_version: int | None = None
+
+
+def scan(path: str) -> ScanResult:
+    """Judge the logs of a run that nobody writes any more; damage is a result and never an exception.
+
+    Args:
+        path: the run's directory.
+    """
+    try:
+        with layout.LogDirectory(path) as directory:
+            return _scan(directory)
+    except (MissingLogError, UnsafeLogError) as error:
+        return ScanResult(LogIntegrity.PARTIAL, str(error))
+
+
+def _scan(directory: layout.LogDirectory) -> ScanResult:
+    inventory = take_inventory(directory)
+    sizes = (sum(inventory.stdout), sum(inventory.stderr))
+    try:
+        chain = check_index(directory, inventory)
+    except CorruptIndexError as error:
+        return ScanResult(LogIntegrity.CORRUPT, str(error), *sizes)
+    torn = inventory.index_bytes - whole_records(inventory.index_bytes)
+    unindexed = sum(unindexed_bytes(chain, inventory, stream) for stream in layout.STREAMS)
+    if torn or unindexed:
+        detail = f"{unindexed} bytes have no record, and the last record lacks its end" if torn else None
+        detail = detail or f"{unindexed} bytes have no record"
+        return ScanResult(LogIntegrity.PARTIAL, detail, *sizes, chain.version)
+    return ScanResult(LogIntegrity.VALID, None, *sizes, chain.version)
+
+
+def close_abandoned(path: str) -> None:
+    """Remove ``.active`` from a run whose supervisor is proven dead, so that its logs can be cleaned.
+
+    A directory or marker that is missing already is no error.
+
+    Raises:
+        UnsafeLogError: the directory is not ours alone.
+        OSError: the file system refuses.
+    """
+    try:
+        with layout.LogDirectory(path) as directory:
+            directory.remove_marker()
+    except MissingLogError:
+        pass
