@@ -100,6 +100,12 @@ class InvariantError(JobmanError):
     template = "inconsistent record of {entity}: {detail}"
 
 
+class ClaimError(ConflictError):
+    """A supervisor may not have the job; fields: ``job``, ``detail``."""
+
+    template = "job {job} cannot be claimed: {detail}"
+
+
 class RevisionConflictError(ConflictError):
     """Somebody else changed the entity first; fields: ``entity``."""
 
@@ -110,12 +116,6 @@ class DependencyConflictError(ConflictError):
     """The dependencies of a job contradict each other; fields: ``job``, ``first``, ``second``."""
 
     template = "contradictory dependencies on job {job}: {first} and {second}"
-
-
-class DependencyCycleError(ConflictError):
-    """A job would depend on itself; fields: ``job``."""
-
-    template = "job {job} would depend on itself"
 
 
 class NoRunYetError(ConflictError):

@@ -1,0 +1,276 @@
+"""What a supervisor does next: one pure function of what it observes.
+
+The order of the rules is the precedence of the contract (H.2, H.3, F.4); each decision names its reason. Nothing here
+waits, signals or writes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from jobman.model.spec import DEFAULT_DRAIN_TIMEOUT_NS, JobSpec
+from jobman.model.state import (
+    Diagnostic,
+    Job,
+    JobOutcome,
+    JobPhase,
+    Problem,
+    Reason,
+    Run,
+    RunPhase,
+    Snapshot,
+    StopReason,
+)
+from jobman.model.transitions.running import Finish
+from jobman.policy.deadline import Budget
+from jobman.policy.ladder import Ladder, Rung, next_step
+from jobman.policy.waiting import DependencyState, evaluate
+
+ASKED_TO_END = "supervisor was asked to end (SIGTERM)"
+
+
+class Act(StrEnum):
+    """What to commit or perform."""
+
+    LEAVE = "leave"
+    WAIT = "wait"
+    REQUEST_CANCEL = "request_cancel"
+    REQUEST_JOB_TIMEOUT = "request_job_timeout"
+    REQUEST_RUN_TIMEOUT = "request_run_timeout"
+    AWAIT_PREREQUISITES = "await_prerequisites"
+    RECORD_OBSERVATIONS = "record_observations"
+    ENQUEUE = "enqueue"
+    ADMIT = "admit"
+    RESERVE_RUN = "reserve_run"
+    LAUNCH = "launch"
+    RECORD_IDENTITY = "record_identity"
+    OPEN_GATE = "open_gate"
+    CLOSE_GATE = "close_gate"
+    PUBLISH_START = "publish_start"
+    ASK = "ask"
+    INSIST = "insist"
+    RECORD_SIGNALLED = "record_signalled"
+    STOP_DRAINING = "stop_draining"
+    END_RUN = "end_run"
+    FINISH = "finish"
+
+
+class Decision(NamedTuple):
+    """One act and why.
+
+    ``wait_ns`` belongs to `Act.WAIT`: when something will be due, relative to now; ``None`` if nothing is known to be.
+    """
+
+    act: Act
+    reason: str = ""
+    wait_ns: int | None = None
+    finish: Finish | None = None
+    edges: tuple[DependencyState, ...] = ()
+
+
+class Stage(StrEnum):
+    """How far the child of the active run has come."""
+
+    ABSENT = "absent"
+    GATED = "gated"
+    RELEASED = "released"
+    EXECUTED = "executed"
+    FAILED = "failed"
+    EXITED = "exited"
+
+
+class ChildView(NamedTuple):
+    """The child of the active run as seen now.
+
+    ``exited_ns`` is the monotonic time at which the leader's exit was seen; ``members`` counts what is left of the tree
+    beside the leader, ``None`` while that has not been looked at.
+    """
+
+    stage: Stage = Stage.ABSENT
+    ladder: Ladder = Ladder()
+    drained: bool = False
+    exited_ns: int | None = None
+    members: int | None = None
+
+
+class Observation(NamedTuple):
+    """Everything that a decision may depend on; times on the monotonic clock, ``backoff_left_ns`` a duration."""
+
+    now_ns: int
+    snapshot: Snapshot
+    spec: JobSpec
+    child: ChildView
+    job_budget: Budget
+    run_budget: Budget
+    backoff_left_ns: int = 0
+    dependencies: tuple[DependencyState, ...] = ()
+    asked_to_end: bool = False
+
+
+def decide(seen: Observation) -> Decision:
+    """Return what is due now."""
+    job = seen.snapshot.job
+    if job.phase == JobPhase.COMPLETED:
+        return Decision(Act.LEAVE, job.waiting_reason or "")
+    if seen.asked_to_end and job.intent is None:
+        return Decision(Act.REQUEST_CANCEL, ASKED_TO_END)
+    if seen.snapshot.run is not None:
+        return _with_run(seen, job, seen.snapshot.run)
+    return _without_run(seen, job)
+
+
+# --- Between runs --------------------------------------------------------------------------------------------------
+
+
+def _without_run(seen: Observation, job: Job) -> Decision:
+    if job.phase == JobPhase.STOPPING:
+        return _finish_stopped(job)
+    if job.phase == JobPhase.PAUSED:
+        return Decision(Act.WAIT, "paused")
+    if seen.job_budget.is_spent(seen.now_ns):
+        problem = Problem(Diagnostic.JOB_TIMEOUT, "the job used up its time before a run could end")
+        return Decision(Act.FINISH, finish=Finish(JobOutcome.TIMED_OUT, Reason.JOB_TIMEOUT, problem))
+    if job.phase == JobPhase.WAITING:
+        return _at_the_gate(seen)
+    if job.phase == JobPhase.BACKOFF:
+        if seen.backoff_left_ns <= 0:
+            return Decision(Act.ENQUEUE, Reason.BACKOFF_ELAPSED)
+        return Decision(Act.WAIT, Reason.NEXT_RUN, _soonest(seen, seen.backoff_left_ns))
+    if job.phase == JobPhase.STARTING and seen.snapshot.admission is not None:
+        return Decision(Act.RESERVE_RUN, Reason.ADMITTED)
+    if job.phase == JobPhase.STARTING and seen.spec.dependencies and not job.counters.runs and not _was_gated(job):
+        return Decision(Act.AWAIT_PREREQUISITES, Reason.PREREQUISITES)
+    return Decision(Act.ADMIT, Reason.ADMITTED)
+
+
+def _was_gated(job: Job) -> bool:
+    return job.prerequisites_satisfied_at_ns is not None
+
+
+def _finish_stopped(job: Job) -> Decision:
+    if job.intent == StopReason.TIMEOUT:
+        problem = Problem(Diagnostic.JOB_TIMEOUT, "the job used up its time")
+        return Decision(Act.FINISH, finish=Finish(JobOutcome.TIMED_OUT, Reason.JOB_TIMEOUT, problem))
+    reason = job.waiting_reason or Reason.CANCELLATION
+    return Decision(Act.FINISH, finish=Finish(JobOutcome.CANCELLED, reason))
+
+
+def _at_the_gate(seen: Observation) -> Decision:
+    gate = evaluate(seen.dependencies)
+    if gate.to_record:
+        return Decision(Act.RECORD_OBSERVATIONS, edges=gate.to_record)
+    if gate.impossible is not None:
+        other = gate.impossible
+        outcome = other.observed_outcome or other.outcome
+        problem = Problem(
+            Diagnostic.DEPENDENCY_UNSATISFIED,
+            f"dependency {other.label()} ended as {outcome}, {other.edge.predicate} was required",
+        )
+        return Decision(Act.FINISH, finish=Finish(JobOutcome.ABORTED, Diagnostic.DEPENDENCY_UNSATISFIED, problem))
+    if gate.satisfied:
+        return Decision(Act.ENQUEUE, Reason.PREREQUISITES_SATISFIED)
+    return Decision(Act.WAIT, Reason.PREREQUISITES, _soonest(seen))
+
+
+# --- During a run --------------------------------------------------------------------------------------------------
+
+
+def _with_run(seen: Observation, job: Job, run: Run) -> Decision:
+    return _timed_out(seen, job, run) or _BY_STAGE[seen.child.stage](seen, job, run)
+
+
+def _timed_out(seen: Observation, job: Job, run: Run) -> Decision | None:
+    if job.phase == JobPhase.PAUSED:
+        return None
+    if job.intent is None and seen.job_budget.is_spent(seen.now_ns):
+        return Decision(Act.REQUEST_JOB_TIMEOUT, Reason.JOB_TIMEOUT)
+    # The run timeout ends with the leader (D33); what it left behind is bounded by the drain and the grace.
+    timeable = run.phase in (RunPhase.STARTING, RunPhase.RUNNING) and seen.child.stage != Stage.EXITED
+    if timeable and job.phase != JobPhase.STOPPING and seen.run_budget.is_spent(seen.now_ns):
+        return Decision(Act.REQUEST_RUN_TIMEOUT, Reason.RUN_TIMEOUT)
+    return None
+
+
+def _absent(_seen: Observation, _job: Job, run: Run) -> Decision:
+    # Stopped between reservation and launch: the run completes without a process.
+    return Decision(Act.END_RUN if run.phase == RunPhase.STOPPING else Act.LAUNCH)
+
+
+def _gated(_seen: Observation, _job: Job, run: Run) -> Decision:
+    if run.phase == RunPhase.STOPPING:
+        return Decision(Act.CLOSE_GATE, "stopped before the target began")
+    return Decision(Act.RECORD_IDENTITY if run.identity is None else Act.OPEN_GATE)
+
+
+def _released(seen: Observation, job: Job, run: Run) -> Decision:
+    if run.phase == RunPhase.STOPPING:
+        return _stopping(seen, job, run)
+    return Decision(Act.WAIT, "starting", _soonest(seen))
+
+
+def _executed(seen: Observation, job: Job, run: Run) -> Decision:
+    if run.phase == RunPhase.STARTING:
+        return Decision(Act.PUBLISH_START)
+    if run.phase == RunPhase.STOPPING:
+        return _stopping(seen, job, run)
+    return Decision(Act.WAIT, "running", _soonest(seen))
+
+
+def _failed(_seen: Observation, _job: Job, _run: Run) -> Decision:
+    return Decision(Act.END_RUN)
+
+
+def _stopping(seen: Observation, _job: Job, run: Run) -> Decision:
+    step = next_step(seen.child.ladder, seen.spec.stop, seen.now_ns, leader_alive=True)
+    if step.rung == Rung.WAIT and run.signalled_at_ns is None:
+        return Decision(Act.RECORD_SIGNALLED)
+    return _climb(seen, step.rung, step.wait_ns)
+
+
+def _exited(seen: Observation, job: Job, run: Run) -> Decision:
+    """The leader has ended: drain, then stop what is left of the tree, then collect (D33)."""
+    child = seen.child
+    if run.phase == RunPhase.STARTING:
+        # Its start is a fact that the history must tell before its end.
+        return Decision(Act.PUBLISH_START)
+    if not child.drained:
+        left_ns = (child.exited_ns or 0) + DEFAULT_DRAIN_TIMEOUT_NS - seen.now_ns
+        # An intent does not wait for a descendant that holds the pipe; stopping the tree closes it.
+        if left_ns > 0 and job.intent is None:
+            return Decision(Act.WAIT, "draining", _soonest(seen, left_ns))
+        if child.members == 0 or left_ns <= 0:
+            return Decision(Act.STOP_DRAINING)
+    if child.members == 0:
+        return Decision(Act.END_RUN)
+    step = next_step(child.ladder, seen.spec.stop, seen.now_ns, leader_alive=False)
+    if step.rung == Rung.LEAVE:
+        return Decision(Act.END_RUN)
+    return _climb(seen, step.rung, step.wait_ns)
+
+
+def _climb(seen: Observation, rung: Rung, wait_ns: int | None) -> Decision:
+    if rung == Rung.ASK:
+        return Decision(Act.ASK)
+    if rung == Rung.INSIST:
+        return Decision(Act.INSIST)
+    return Decision(Act.WAIT, "stopping", _soonest(seen) if wait_ns is None else _soonest(seen, wait_ns))
+
+
+_BY_STAGE = {
+    Stage.ABSENT: _absent,
+    Stage.GATED: _gated,
+    Stage.RELEASED: _released,
+    Stage.EXECUTED: _executed,
+    Stage.FAILED: _failed,
+    Stage.EXITED: _exited,
+}
+
+
+def _soonest(seen: Observation, *others_ns: int) -> int | None:
+    """Return how long until the nearest deadline, from now; ``None`` without one."""
+    running = seen.snapshot.run is not None and seen.snapshot.job.phase == JobPhase.RUNNING
+    due = [seen.job_budget.due_ns() if seen.snapshot.job.intent is None else None]
+    due.append(seen.run_budget.due_ns() if running and seen.child.stage != Stage.EXITED else None)
+    left = [time - seen.now_ns for time in due if time is not None]
+    return max(0, min((*left, *others_ns))) if left or others_ns else None

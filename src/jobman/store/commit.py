@@ -1,0 +1,151 @@
+"""Making a transition durable: compare revision and phase, write, append its events, all in one transaction (M7)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from jobman.errors import RevisionConflictError
+from jobman.model.events import Event, Transition
+from jobman.model.identity import ProcessIdentity
+from jobman.model.ids import RANDOM_BYTES, new_id
+from jobman.model.spec import JobSpec
+from jobman.model.spec_json import encode
+from jobman.model.state import Admission, Job, Run, RunPhase, Snapshot, Supervisor
+from jobman.store.connection import Store
+from jobman.store.rows import (
+    ADMISSIONS,
+    EVENTS,
+    JOBS,
+    RUNS,
+    SUPERVISORS,
+    Row,
+    Table,
+    admission_row,
+    event_row,
+    job_row,
+    run_row,
+    supervisor_row,
+)
+
+Entity = Job | Run | Supervisor
+E = TypeVar("E", Job, Run, Supervisor)
+_SAME_STATE = "revision = ? AND phase = ?"
+
+
+def commit(store: Store, transition: Transition) -> None:
+    """Write ``transition``, or nothing.
+
+    Raises:
+        RevisionConflictError: somebody changed one of the entities since it was read.
+    """
+    before, after = transition.before, transition.after
+    with store.write():
+        _write(store, JOBS, job_row, before and before.job, after.job)
+        _write(store, RUNS, run_row, before and before.run, after.run)
+        _write(store, SUPERVISORS, supervisor_row, before and before.supervisor, after.supervisor)
+        _write_admission(store, before, after)
+        append_events(store, transition.events)
+
+
+def commit_submission(store: Store, transition: Transition, spec: JobSpec) -> None:
+    """Write a new job with its specification, labels and dependency edges, or nothing (O.39)."""
+    job = transition.after.job
+    with store.write():
+        commit(store, transition)
+        store.execute("INSERT INTO job_specs (job_id, spec_json) VALUES (?, ?)", (job.id, encode(spec)))
+        for kind, labels in (("group", spec.groups), ("tag", spec.tags)):
+            for label in labels:
+                row = (job.id, kind, label)
+                store.execute("INSERT INTO job_labels (job_id, kind, label) VALUES (?, ?, ?)", row)
+        for edge in spec.dependencies:
+            statement = "INSERT INTO dependencies (job_id, depends_on, predicate) VALUES (?, ?, ?)"
+            store.execute(statement, (job.id, edge.job_id, edge.predicate))
+
+
+def record_identity(store: Store, run: Run, identity: ProcessIdentity) -> Run:
+    """Store who waits at the gate of a ``starting`` run: no revision, no event, since nothing has started.
+
+    Raises:
+        RevisionConflictError: the run is not ``starting`` any more; the child must not pass the gate.
+    """
+    statement = (
+        "UPDATE runs SET pid = ?, creation_id = ?, boot_id = ?, pid_namespace = ?"
+        " WHERE id = ? AND revision = ? AND phase = ?"
+    )
+    with store.write():
+        store.execute(statement, (*identity, run.id, run.revision, RunPhase.STARTING))
+        _require_one(store, run)
+    return run._replace(identity=identity)
+
+
+def record_signalled(store: Store, run: Run, at_ns: int) -> Run:
+    """Store when the stop signal of a ``stopping`` run was sent: a fact about its intent, not a change of state.
+
+    Raises:
+        RevisionConflictError: the run has changed meanwhile.
+    """
+    at_ns = max(at_ns, run.latest_ns())
+    with store.write():
+        store.execute(f"UPDATE runs SET signalled_at_ns = ? WHERE id = ? AND {_SAME_STATE}", (at_ns, *_state(run)))  # noqa: S608  # our own constants
+        _require_one(store, run)
+    return run._replace(signalled_at_ns=at_ns)
+
+
+def renew_lease(store: Store, snapshot: Snapshot, expires_at_ns: int) -> None:
+    """Extend the lease of a supervisor and its admission: no revision, no event (D41).
+
+    Written with ``synchronous=NORMAL``: losing a renewal to a power cut costs nothing, for nobody survives one.
+    """
+    supervisor, admission = snapshot.supervisor, snapshot.admission
+    if supervisor is None or admission is None:
+        return
+    store.execute("PRAGMA synchronous=NORMAL")
+    try:
+        with store.write():
+            statement = "UPDATE supervisors SET lease_expires_at_ns = ? WHERE id = ? AND phase = 'claimed'"
+            store.execute(statement, (expires_at_ns, supervisor.id))
+            statement = "UPDATE admissions SET lease_expires_at_ns = ? WHERE id = ? AND released_at_ns IS NULL"
+            store.execute(statement, (expires_at_ns, admission.id))
+    finally:
+        store.execute("PRAGMA synchronous=FULL")
+
+
+def append_events(store: Store, events: tuple[Event, ...]) -> None:
+    """Append to the history; each event gets its ID here."""
+    for event in events:
+        event_id = new_id(event.at_ns, os.urandom(RANDOM_BYTES))
+        store.execute(EVENTS.insert(), event_row(event, event_id))
+
+
+def _write(store: Store, table: Table, row: Callable[[E], Row], before: E | None, after: E | None) -> None:  # noqa: PLR0917  # one table, two values
+    if after is None or after == before:
+        return
+    if before is None:
+        store.execute(table.insert(), row(after))
+        return
+    key, *values = row(after)
+    store.execute(table.update(_SAME_STATE), (*values, key, before.revision, before.phase))
+    _require_one(store, before)
+
+
+def _write_admission(store: Store, before: Snapshot | None, after: Snapshot) -> None:
+    old, new = before and before.admission, after.admission
+    if new is None or new == old:
+        return
+    if old is None:
+        store.execute(ADMISSIONS.insert(), admission_row(new))
+        return
+    statement = "UPDATE admissions SET run_id = ?, released_at_ns = ? WHERE id = ? AND released_at_ns IS NULL"
+    store.execute(statement, (new.run_id, new.released_at_ns, new.id))
+    _require_one(store, new)
+
+
+def _require_one(store: Store, entity: Entity | Admission) -> None:
+    if store.changes() != 1:
+        raise RevisionConflictError(entity=f"{type(entity).__name__.lower()} {entity.id}")
+
+
+def _state(entity: Entity) -> tuple[str, int, str]:
+    return entity.id, entity.revision, entity.phase

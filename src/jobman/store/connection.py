@@ -1,0 +1,178 @@
+"""The one connection of a process to its store.
+
+Every statement goes through `Store.execute`, which exhausts its cursor (APSW steps lazily, and a cursor left open keeps
+a read snapshot) and turns SQLite's complaints into our errors. On the start-up path of every command and of the
+supervisor's claim, hence no imports beyond ``apsw`` and ``os``.
+"""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from jobman.errors import StateDirectoryError, StoreBusyError, StoreFailureError, StoreFileError
+from jobman.store.migrations import ensure_schema
+from jobman.store.safety import (
+    DATABASE,
+    check_database_files,
+    make_private_directory,
+    prepare_state_directory,
+)
+from jobman.store.transaction import CLIENT_PATIENCE_NS, Write, WriterLock
+
+TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Row = tuple[Any, ...]
+
+_BUSY_SLEEP_MS = (2, 20)
+_BUSY_LIMIT_MS = 5_000
+
+
+class Store:
+    """An open state directory.
+
+    Attributes:
+        root: its canonical path.
+        lock: the queue of writers.
+        read_only: the file system forbids writing; only queries work.
+    """
+
+    __slots__ = ("_connection", "_identity", "lock", "patience_ns", "read_only", "root")
+
+    def __init__(self, root: str, connection: apsw.Connection, *, read_only: bool) -> None:
+        self.root = root
+        self.read_only = read_only
+        self._connection = connection
+        self.lock = WriterLock(f"{root}/run/writer.lock")
+        self.patience_ns = CLIENT_PATIENCE_NS
+        self._identity = _file_identity(f"{root}/{DATABASE}")
+
+    def execute(self, statement: str, bindings: Sequence[object] = ()) -> list[Row]:
+        """Run one or more statements and return every row."""
+        try:
+            return self._connection.execute(statement, tuple(bindings)).fetchall()
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    def changes(self) -> int:
+        """Return how many rows the last statement changed."""
+        return self._connection.changes()
+
+    def write(self) -> Write:
+        """Return the context manager of a write transaction; inside another it is a savepoint of that one."""
+        return Write(self)
+
+    def in_transaction(self) -> bool:
+        """Say whether a transaction is open."""
+        return self._connection.in_transaction
+
+    def data_version(self) -> int:
+        """Return a number that changes when another process has committed.
+
+        The pragma looks at the file; ``Connection.data_version`` does not, and would stay the same for ever.
+        """
+        return int(self.execute("PRAGMA data_version")[0][0])
+
+    def is_replaced(self) -> bool:
+        """Say whether the database file was removed or is another one than we opened (D43)."""
+        return _file_identity(f"{self.root}/{DATABASE}") != self._identity
+
+    def close(self) -> None:
+        """Close the connection and the lock."""
+        self._connection.close()
+        self.lock.close()
+
+
+def open_store(path: str) -> Store:
+    """Open the store below ``path``, creating it if need be.
+
+    Raises:
+        StateDirectoryError: the directory is unsafe, remote, or cannot be made.
+        StoreFileError: a database file is unsafe.
+        StoreForeignError: the database is not ours.
+        StoreNewerError: a newer Jobman wrote it.
+    """
+    root = prepare_state_directory(path)
+    check_database_files(root)
+    if not os.access(root, os.W_OK):
+        return _open_read_only(root)
+    try:
+        make_private_directory(f"{root}/run")
+        _create_database_file(f"{root}/{DATABASE}")
+    except OSError as error:
+        raise StateDirectoryError(path=root, detail=(error.strerror or str(error)).lower()) from error
+    store = Store(root, _connect(f"{root}/{DATABASE}"), read_only=False)
+    ensure_schema(store)
+    check_database_files(root)
+    return store
+
+
+def translate(error: apsw.Error) -> StoreBusyError | StoreFailureError:
+    """Return our error for one of SQLite's; its text names no data."""
+    if isinstance(error, apsw.BusyError):
+        return StoreBusyError(seconds=_BUSY_LIMIT_MS // 1000)
+    return StoreFailureError(detail=str(error))
+
+
+def _open_read_only(root: str) -> Store:
+    database = f"{root}/{DATABASE}"
+    if not os.path.exists(database):
+        raise StateDirectoryError(path=root, detail="holds no store and cannot be written to")
+    if os.path.exists(f"{database}-wal"):
+        detail = "the directory is read-only and the last writer left a -wal file that has to be merged first"
+        raise StoreFileError(path=database, detail=detail)
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    address = "file:" + _quoted(database) + "?immutable=1"
+    store = Store(root, _connect(address, flags), read_only=True)
+    ensure_schema(store)
+    return store
+
+
+def _quoted(path: str) -> str:
+    # The three characters that end or escape the path part of an SQLite URI.
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    try:
+        connection = apsw.Connection(path, flags=flags)
+        # First, before any pragma: the pragmas themselves may meet somebody else's lock.
+        connection.set_busy_handler(_wait_for_others)
+        connection.execute("PRAGMA foreign_keys=ON").fetchall()
+        connection.execute("PRAGMA synchronous=FULL").fetchall()
+    except apsw.Error as error:
+        raise translate(error) from error
+    return connection
+
+
+def _wait_for_others(attempt: int) -> bool:
+    # Only writers that do not know our lock come here. SQLite's own handler sleeps in steps that let hundreds of
+    # waiters wake together and fail; a short random sleep spreads them.
+    import time
+
+    low, high = _BUSY_SLEEP_MS
+    pause_ms = low + os.urandom(1)[0] % (high - low)
+    if attempt * (low + high) // 2 >= _BUSY_LIMIT_MS:
+        return False
+    time.sleep(pause_ms / 1000)
+    return True
+
+
+def _create_database_file(path: str) -> None:
+    # SQLite would create it with the umask's mode; ours is private from its first moment (field case 29).
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    except FileExistsError:
+        pass
+
+
+def _file_identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

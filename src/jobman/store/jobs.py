@@ -1,0 +1,183 @@
+"""Reading jobs, runs and what belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from jobman.errors import JobNotFoundError
+from jobman.model.spec import JobSpec
+from jobman.model.spec_json import decode
+from jobman.model.state import Admission, Job, JobPhase, Run, Snapshot, Supervisor
+from jobman.store.connection import Store
+from jobman.store.rows import (
+    ADMISSIONS,
+    JOBS,
+    RUNS,
+    SUPERVISORS,
+    admission_from,
+    job_from,
+    run_from,
+    supervisor_from,
+)
+
+_PAGE = 500
+
+
+def load_job(store: Store, job_id: str) -> Job:
+    """Return a job by its ID.
+
+    Raises:
+        JobNotFoundError: there is none.
+    """
+    rows = store.execute(f"SELECT {JOBS.select()} FROM jobs WHERE id = ?", (job_id,))  # noqa: S608  # our own columns
+    if not rows:
+        raise JobNotFoundError(selector=job_id)
+    return job_from(rows[0])
+
+
+def load_snapshot(store: Store, job_id: str) -> Snapshot:
+    """Return a job with its active run, its supervisor and the admission that it holds.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+    """
+    if store.in_transaction():
+        return _read_snapshot(store, job_id)
+    # One read transaction, so that the four queries see one moment.
+    store.execute("BEGIN")
+    try:
+        return _read_snapshot(store, job_id)
+    finally:
+        store.execute("ROLLBACK")
+
+
+def load_spec(store: Store, job_id: str) -> JobSpec:
+    """Return the specification of a job.
+
+    Raises:
+        InvalidSpecError: the stored document is damaged or from a newer version.
+        JobNotFoundError: there is no such job.
+    """
+    rows = store.execute("SELECT spec_json FROM job_specs WHERE job_id = ?", (job_id,))
+    if not rows:
+        raise JobNotFoundError(selector=job_id)
+    return decode(rows[0][0])
+
+
+def load_runs(store: Store, job_ids: Sequence[str]) -> dict[str, list[Run]]:
+    """Return the runs of each of the jobs, by ascending number; a job without runs has no entry."""
+    runs: dict[str, list[Run]] = {}
+    marks = ", ".join("?" * len(job_ids))
+    statement = f"SELECT {RUNS.select()} FROM runs WHERE job_id IN ({marks}) ORDER BY job_id, number"  # noqa: S608  # our own columns
+    for row in store.execute(statement, job_ids):
+        run = run_from(row)
+        runs.setdefault(run.job_id, []).append(run)
+    return runs
+
+
+def load_supervisor(store: Store, job_id: str) -> Supervisor | None:
+    """Return the owner of a job, present or past."""
+    statement = f"SELECT {SUPERVISORS.select()} FROM supervisors WHERE job_id = ?"  # noqa: S608  # our own columns
+    rows = store.execute(statement, (job_id,))
+    return supervisor_from(rows[0]) if rows else None
+
+
+def latest_admission(store: Store, job_id: str) -> Admission | None:
+    """Return the newest admission of a job, released or not."""
+    statement = (
+        f"SELECT {ADMISSIONS.select()} FROM admissions WHERE job_id = ?"  # noqa: S608  # our own columns
+        " ORDER BY acquired_at_ns DESC, id DESC LIMIT 1"
+    )
+    rows = store.execute(statement, (job_id,))
+    return admission_from(rows[0]) if rows else None
+
+
+def active_job_ids(store: Store) -> list[str]:
+    """Return the IDs of the jobs that are not completed."""
+    rows = store.execute("SELECT id FROM jobs WHERE phase <> 'completed' ORDER BY submitted_at_ns DESC, id DESC")
+    return [row[0] for row in rows]
+
+
+def count_active(store: Store) -> int:
+    """Return how many jobs are not completed; that many supervisors share the polling budget."""
+    return int(store.execute("SELECT count(*) FROM jobs WHERE phase <> 'completed'")[0][0])
+
+
+class JobFilter(NamedTuple):
+    """Which jobs a list shows; every field that is set must hold.
+
+    ``before`` is a job: only those that stand after it in the list's order (newest first) are shown.
+    """
+
+    phases: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    active: bool | None = None
+    name: str | None = None
+    name_glob: str | None = None
+    group: str | None = None
+    tags: tuple[str, ...] = ()
+    submitted_after_ns: int | None = None
+    submitted_before_ns: int | None = None
+    before: Job | None = None
+
+
+def list_jobs(store: Store, wanted: JobFilter, limit: int | None) -> Iterator[list[Job]]:
+    """Yield pages of jobs, newest first (submission time, then ID); filters come before the limit.
+
+    Each page is one query, so a list of any length is streamed in constant memory.
+    """
+    left = limit
+    while left is None or left > 0:
+        size = _PAGE if left is None else min(_PAGE, left)
+        page = _page(store, wanted, size)
+        if page:
+            yield page
+        if len(page) < size:
+            return
+        wanted = wanted._replace(before=page[-1])
+        left = None if left is None else left - len(page)
+
+
+def _page(store: Store, wanted: JobFilter, size: int) -> list[Job]:
+    conditions, bindings = _conditions(wanted)
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    statement = f"SELECT {JOBS.select()} FROM jobs{where} ORDER BY submitted_at_ns DESC, id DESC LIMIT ?"  # noqa: S608  # values are bound
+    return [job_from(row) for row in store.execute(statement, (*bindings, size))]
+
+
+def _conditions(wanted: JobFilter) -> tuple[list[str], list[object]]:
+    parts: list[tuple[str, tuple[object, ...]]] = []
+    for column, values in (("phase", wanted.phases), ("outcome", wanted.outcomes)):
+        if values:
+            parts.append((f"{column} IN ({', '.join('?' * len(values))})", values))
+    if wanted.active is not None:
+        parts.append(("phase <> 'completed'" if wanted.active else "phase = 'completed'", ()))
+    for condition, value in (
+        ("name = ?", wanted.name),
+        ("name GLOB ?", wanted.name_glob),
+        ("submitted_at_ns > ?", wanted.submitted_after_ns),
+        ("submitted_at_ns < ?", wanted.submitted_before_ns),
+    ):
+        if value is not None:
+            parts.append((condition, (value,)))
+    labels = [("group", wanted.group)] if wanted.group is not None else []
+    labels += [("tag", tag) for tag in wanted.tags]
+    has_label = "EXISTS (SELECT 1 FROM job_labels WHERE kind = ? AND label = ? AND job_id = jobs.id)"
+    parts += [(has_label, label) for label in labels]
+    if wanted.before is not None:
+        parts.append(("(submitted_at_ns, id) < (?, ?)", (wanted.before.submitted_at_ns, wanted.before.id)))
+    return [condition for condition, _ in parts], [value for _, values in parts for value in values]
+
+
+def _read_snapshot(store: Store, job_id: str) -> Snapshot:
+    job = load_job(store, job_id)
+    if job.phase == JobPhase.SUBMITTING:
+        return Snapshot(job)
+    run = None
+    if job.active_run_id is not None:
+        rows = store.execute(f"SELECT {RUNS.select()} FROM runs WHERE id = ?", (job.active_run_id,))  # noqa: S608  # our own columns
+        run = run_from(rows[0])
+    statement = f"SELECT {ADMISSIONS.select()} FROM admissions WHERE job_id = ? AND released_at_ns IS NULL"  # noqa: S608  # our own columns
+    held = store.execute(statement, (job_id,))
+    return Snapshot(job, run, load_supervisor(store, job_id), admission_from(held[0]) if held else None)

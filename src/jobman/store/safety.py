@@ -1,0 +1,135 @@
+"""Whether the state directory and the database files are safe to use (contract, D.5; M10).
+
+Everything here looks at paths with ``lstat`` and never opens a database file: closing such a descriptor would drop the
+locks that SQLite holds in this process. On the start-up path of every command, hence no imports beyond ``os``.
+"""
+
+from __future__ import annotations
+
+import os
+from stat import S_IMODE, S_ISDIR, S_ISREG
+
+from jobman.errors import StateDirectoryError, StoreFileError
+
+_OTHERS = 0o077
+_PRIVATE = 0o700
+_REMOTE_TYPES = frozenset(("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "coda", "afs", "fuse", "fuseblk"))
+DATABASE = "jobman.db"
+_SIDECARS = ("jobman.db-wal", "jobman.db-shm")
+
+
+def prepare_state_directory(path: str) -> str:
+    """Create or check the state root; return its canonical path.
+
+    A new or empty directory is made private (D12); one that holds files and is open to others is refused.
+
+    Raises:
+        StateDirectoryError: with the reason, and what chooses another directory.
+    """
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise StateDirectoryError(path=ascii(path), detail="the path is not valid UTF-8") from None
+    root = os.path.realpath(path)
+    try:
+        _make_directories(root)
+        _check_directory(root)
+        _check_file_system(root)
+    except OSError as error:
+        raise StateDirectoryError(path=root, detail=(error.strerror or str(error)).lower()) from error
+    return root
+
+
+def make_private_directory(path: str) -> None:
+    """Create a directory of ours inside the state root; one that exists already is fine."""
+    try:
+        os.mkdir(path, _PRIVATE)
+    except FileExistsError:
+        if not S_ISDIR(os.lstat(path).st_mode):
+            raise StoreFileError(path=path, detail="is not a directory") from None
+
+
+def check_database_files(root: str) -> None:
+    """Refuse a database file that is a link, shared, open to others, or somebody else's; a missing one is fine.
+
+    Raises:
+        StoreFileError: naming the file and the first thing wrong with it.
+    """
+    for name in (DATABASE, *_SIDECARS):
+        path = f"{root}/{name}"
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        problem = _file_problem(status)
+        if problem:
+            raise StoreFileError(path=path, detail=problem)
+
+
+def _make_directories(root: str) -> None:
+    if os.path.isdir(root):
+        return
+    parent = os.path.dirname(root)
+    if parent != root:
+        _make_directories(parent)
+    try:
+        os.mkdir(root, _PRIVATE)
+    except FileExistsError:
+        pass  # another first command was quicker; what it made is checked like any other
+
+
+def _check_directory(root: str) -> None:
+    status = os.lstat(root)
+    if not S_ISDIR(status.st_mode):
+        raise StateDirectoryError(path=root, detail="is not a directory")
+    if status.st_uid != os.geteuid():
+        raise StateDirectoryError(path=root, detail=f"belongs to user {status.st_uid}, not to you")
+    if S_IMODE(status.st_mode) == _PRIVATE:
+        return
+    if not os.listdir(root):
+        os.chmod(root, _PRIVATE)
+    elif status.st_mode & _OTHERS:
+        mode = S_IMODE(status.st_mode)
+        raise StateDirectoryError(
+            path=root, detail=f"is open to other users (mode {mode:04o}); chmod 700 makes it private"
+        )
+
+
+def _file_problem(status: os.stat_result) -> str | None:
+    if not S_ISREG(status.st_mode):
+        return "is not a regular file"
+    if status.st_uid != os.geteuid():
+        return f"belongs to user {status.st_uid}, not to you"
+    if status.st_mode & _OTHERS:
+        return f"is open to other users (mode {S_IMODE(status.st_mode):04o}); chmod 600 makes it private"
+    return None if status.st_nlink == 1 else "has more than one hard link"
+
+
+def _check_file_system(root: str) -> None:
+    kind = file_system_type(root)
+    if kind.partition(".")[0] in _REMOTE_TYPES:
+        raise StateDirectoryError(path=root, detail=f"is on a {kind} file system, whose locks cannot be trusted")
+
+
+def file_system_type(path: str, mountinfo: str = "/proc/self/mountinfo") -> str:
+    """Return the type of the file system that holds the canonical ``path``, "" where that cannot be told.
+
+    Python has no ``statfs``; the mount table names the type, and the last longest mount point is the one on top.
+    """
+    best, kind = -1, ""
+    try:
+        with open(mountinfo, "rb") as table:
+            lines = table.read().split(b"\n")
+    except OSError:
+        return ""
+    wanted = os.fsencode(path) + b"/"
+    for line in lines:
+        fields = line.split(b" ")
+        if len(fields) < 10:
+            continue
+        point = fields[4].rstrip(b"/")
+        if b"\\" in point:
+            point = point.replace(b"\\040", b" ").replace(b"\\011", b"\t").replace(b"\\134", b"\\")
+        if len(point) >= best and wanted.startswith(point + b"/"):
+            best, kind = len(point), fields[fields.index(b"-") + 1].decode()
+    return kind
