@@ -314,4 +314,4 @@ class Snapshot(NamedTuple):
 
 
 def _latest(first: int, *others: int | None) -> int:
-    return max(first, *(time for time in others if time is not None))
+    return max((first, *(time for time in others if time is not None)))
