@@ -6,15 +6,16 @@ _LONGEST = 40
 
 
 def suggest(word: str, candidates: tuple[str, ...]) -> str | None:
-    """Return the candidate nearest to ``word``, the first of equals, or None when none is near.
+    """Return the candidate nearest to ``word``, or None when none is near.
 
-    Near is the beginning of a candidate (3 characters at least), or a third of the letters mistyped at most.
+    Near is the beginning of a candidate (3 characters at least), or a third of the letters mistyped at most. Of equals,
+    the shortest that begins so, or the first.
     """
     if len(word) > _LONGEST:
         return None
     begun = [candidate for candidate in candidates if len(word) >= 3 and candidate.startswith(word)]
     if begun:
-        return begun[0]
+        return min(begun, key=len)
     limit = max(1, len(word) // 3)
     distance, _, nearest = min(
         ((edit_distance(word, candidate), place, candidate) for place, candidate in enumerate(candidates)),
