@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobman.logs import index, layout
-from jobman.logs.durable import DurableFile, RecordingError, attempt, degraded
+from jobman.logs.durable import DurableFile, RecordingError, attempt, degraded, refused
 from jobman.model.state import Diagnostic, LogIntegrity, Problem, RecordingHealth, Stream
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class Capture:
         self._created_file = False
         self._due_ns: int | None = None
         self._ended = False
-        self._problem: Problem | None = None
+        self._failure: Problem | None = None
+        self._loss_outside: Problem | None = None
         self._result: CaptureResult | None = None
         self._guard(lambda: self._open(directory))
 
@@ -128,15 +129,16 @@ class Capture:
         self._finish_chunk()
         self._due_ns = None
         self._batch_bytes = 0
-        self._guard(self._commit)
+        if self._chunks:
+            self._guard(self._commit)
 
     def degrade(self, code: Diagnostic, text: str) -> None:
         """Note that output was lost outside of this capture, such as by ``descendant_holds_output``.
 
-        Recording goes on and the files stay valid; the first problem is the one that is kept.
+        Recording goes on and the files stay valid. The first note is kept; a failure of the files outweighs it.
         """
-        if self._problem is None:
-            self._problem = Problem(code, text)
+        if self._loss_outside is None:
+            self._loss_outside = Problem(code, text)
 
     def close(self) -> CaptureResult:
         """Close the last batch and the files, remove ``.active``, and tell the result; later calls repeat it."""
@@ -165,9 +167,7 @@ class Capture:
         return written
 
     def _fail_write(self, file: DurableFile, error: OSError) -> None:
-        # What was stored before is still good and deserves its records.
-        self.flush()
-        self._end(degraded(f"cannot write to {file.name}: {error.strerror}").problem)
+        self._end_after_batch(refused("write to", file.name, error).problem)
 
     def _write_pieces(self, sink: _Sink, data: bytes | memoryview) -> None:
         rest = memoryview(data)
@@ -227,15 +227,15 @@ class Capture:
     def _rotate(self, sink: _Sink, full: DurableFile) -> None:
         self._finish_chunk()
         if sink.segment >= self._segments:
-            self.flush()
             text = f"{sink.stream} filled its {self._segments} segments of {self._segment_bytes} bytes"
-            raise degraded(text)
+            self._end_after_batch(degraded(text).problem)
+            return
         name = layout.segment_name(sink.stream, sink.segment + 1)
         try:
             sink.file = DurableFile(self._directory, name, layout.CREATE_FLAGS)
         except OSError as error:
-            self.flush()
-            raise degraded(f"cannot create {name}: {error.strerror}") from error
+            self._end_after_batch(refused("create", name, error).problem)
+            return
         self._retired.append(full)
         sink.segment += 1
         self._created_file = True
@@ -275,7 +275,7 @@ class Capture:
                 if sink.captured:
                     sink.file = DurableFile(self._directory, layout.segment_name(sink.stream, sink.segment))
         except OSError as error:
-            raise degraded(f"cannot open the log files: {error.strerror}") from error
+            raise refused("open", "the log files", error) from error
 
     def _guard(self, action: Callable[[], None]) -> None:
         try:
@@ -283,12 +283,18 @@ class Capture:
         except RecordingError as error:
             self._end(error.problem)
 
+    def _end_after_batch(self, problem: Problem) -> None:
+        # What was stored before is still good and deserves its records; if they fail too, the first failure is told.
+        self._failure = problem
+        self.flush()
+        self._end(problem)
+
     def _end(self, problem: Problem) -> None:
         if self._ended:
             return
         self._finish_chunk()
         self._ended = True
-        self._problem = problem
+        self._failure = self._failure or problem
         self._due_ns = None
         self._chunks = []
         # At once: a removed file gives its space back only when it is closed.
@@ -320,7 +326,7 @@ class Capture:
             os.close(directory)
 
     def _summary(self) -> CaptureResult:
-        problem = self._problem
+        problem = self._failure or self._loss_outside
         if problem is not None and self.dropped_bytes:
             problem = Problem(problem.code, f"{problem.text}; {self.dropped_bytes} bytes of later output were dropped")
         return CaptureResult(

@@ -28,12 +28,19 @@ def degraded(text: str) -> RecordingError:
     return RecordingError(Problem(Diagnostic.LOG_CAPTURE_DEGRADED, text))
 
 
+def refused(verb: str, name: str, error: OSError) -> RecordingError:
+    """Return the error that says what could not be done to what, and the system's reason."""
+    gone = isinstance(error, FileNotFoundError)
+    code = Diagnostic.LOG_FILE_REMOVED if gone else Diagnostic.LOG_CAPTURE_DEGRADED
+    return RecordingError(Problem(code, f"cannot {verb} {name}: {error.strerror}"))
+
+
 def attempt(verb: str, name: str, action: Callable[[], object]) -> None:
     """Call ``action``; an ``OSError`` becomes a ``RecordingError`` that says what could not be done to what."""
     try:
         action()
     except OSError as error:
-        raise degraded(f"cannot {verb} {name}: {error.strerror}") from error
+        raise refused(verb, name, error) from error
 
 
 class DurableFile:
@@ -71,7 +78,7 @@ class DurableFile:
             try:
                 written = os.write(self.descriptor, rest)
             except OSError as error:
-                raise degraded(f"cannot write to {self.name}: {error.strerror}") from error
+                raise refused("write to", self.name, error) from error
             if not written:
                 raise degraded(f"{self.name} takes no more bytes")
             self.size += written
@@ -96,7 +103,7 @@ class DurableFile:
         try:
             status = os.fstat(self.descriptor)
         except OSError as error:
-            raise degraded(f"cannot look at {self.name}: {error.strerror}") from error
+            raise refused("look at", self.name, error) from error
         if status.st_nlink == 0:
             text = f"{self.name} was removed while it was being recorded"
             raise RecordingError(Problem(Diagnostic.LOG_FILE_REMOVED, text))

@@ -211,10 +211,11 @@ class LogDirectory:
             raise MissingLogError(path=path) from None
         except OSError as error:
             raise UnsafeLogError(path=path, detail=error.strerror) from error
-        found = os.fstat(descriptor)
-        if (seen.st_dev, seen.st_ino) != (found.st_dev, found.st_ino):
+        try:
+            _check_same(path, seen, os.fstat(descriptor))
+        except UnsafeLogError:
             os.close(descriptor)
-            raise UnsafeLogError(path=path, detail="it was replaced while it was being opened")
+            raise
         return descriptor
 
     def segments(self, stream: Stream) -> int:
@@ -260,6 +261,12 @@ def _enter(parent: int | None, path: str) -> int:
         os.close(descriptor)
         raise UnsafeLogError(path=path, detail="its mode lets others in (it must be 0700)")
     return descriptor
+
+
+def _check_same(path: str, seen: os.stat_result, found: os.stat_result) -> None:
+    if (seen.st_dev, seen.st_ino) != (found.st_dev, found.st_ino):
+        raise UnsafeLogError(path=path, detail="it was replaced while it was being opened")
+    _check_file(path, found)  # an inode number is used again at once: the same number may be a FIFO now
 
 
 def _check_file(path: str, status: os.stat_result) -> None:
