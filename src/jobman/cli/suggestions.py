@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# The table of distances is as large as the word; no name is nearly so long.
 _LONGEST = 40
 
 
@@ -21,7 +22,7 @@ def suggest(word: str, candidates: tuple[str, ...]) -> str | None:
         ((edit_distance(word, candidate), place, candidate) for place, candidate in enumerate(candidates)),
         default=(limit + 1, 0, ""),
     )
-    return nearest if distance <= limit and distance < len(word) else None
+    return nearest if distance <= limit else None
 
 
 def edit_distance(left: str, right: str) -> int:

@@ -274,6 +274,8 @@ def test_operands_have_values_by_name() -> None:
         ("cancel run J -1 -2", "cancel run: accepts 2 arg(s), received 3"),
         ("show run -1", "show run: unknown flag -1"),
         ("status -1", "status: unknown flag -1"),
+        ("status J -1", "status: unknown flag -1"),
+        ("show J run", "show: accepts 1 arg(s), received 2"),
     ],
 )
 def test_operands_are_counted(line: str, message: str) -> None:

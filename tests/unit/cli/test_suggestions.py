@@ -44,5 +44,10 @@ def test_a_near_miss_is_suggested(word: str, suggestion: str | None) -> None:
     assert suggest(word, VERBS) == suggestion
 
 
+def test_a_word_too_long_to_be_a_name_is_not_compared() -> None:
+    assert suggest("a" * 40, ("b" + "a" * 40,)) is not None
+    assert suggest("a" * 41, ("b" + "a" * 41,)) is None
+
+
 def test_nothing_is_suggested_where_there_is_nothing() -> None:
     assert suggest("status", ()) is None

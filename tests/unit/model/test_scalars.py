@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -111,6 +111,10 @@ def test_no_duration(text: str) -> None:
         (12_171_369, "12.171369ms"),
         (1_100, "1.1\u00b5s"),
         (999, "999ns"),
+        (1_000, "1\u00b5s"),
+        (1_000_000, "1ms"),
+        (SECOND, "1s"),
+        (HOUR, "1h0m0s"),
         (HOUR + 1, "1h0m0.000000001s"),
         (-1, "-1ns"),
         (-90 * SECOND, "-1m30s"),
@@ -203,6 +207,16 @@ def test_instants_print_the_date_that_the_standard_library_knows(nanoseconds: in
     # fromtimestamp() counts in floats; the whole seconds of 64-bit nanoseconds are exact in them.
     assert text[:19] == datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     assert text[19:] == (f".{part:09}".rstrip("0") + "Z" if part else "Z")
+
+
+def test_every_day_that_64_bits_hold_follows_the_one_before() -> None:
+    day = datetime(1677, 9, 22, tzinfo=UTC)
+    last = datetime(2262, 4, 11, tzinfo=UTC)
+    instant = (day - datetime(1970, 1, 1, tzinfo=UTC)).days * DAY
+    while day <= last:
+        text = f"{day.year}-{day.month:02}-{day.day:02}T00:00:00Z"
+        assert (format_timestamp(instant), parse_timestamp(text)) == (text, instant)
+        day, instant = day + timedelta(days=1), instant + DAY
 
 
 @given(INT64, st.integers(-23 * 60 - 59, 23 * 60 + 59))
