@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from functools import cache
 from typing import NamedTuple
 
@@ -16,6 +17,10 @@ from jobman.model.identity import Presence, ProcessIdentity
 
 _DEAD = frozenset("ZXx")
 _PR_SET_CHILD_SUBREAPER = 36
+_LIBRARY_SIGNALS = (32, 33)
+_RT_SIGACTION = {"x86_64": 13, "aarch64": 134, "riscv64": 134}
+_SIGACTION_SIZE = 32
+_IGNORED = int(signal.SIG_IGN).to_bytes(8, sys.byteorder)
 _STAT_SIZE = 4096
 _ENVIRONMENT_PIECE = 65536
 
@@ -312,3 +317,27 @@ def become_subreaper() -> bool:
         return bool(prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError, MemoryError):
         return False
+
+
+@cache
+def default_library_signals() -> None:
+    """Give the two signals that the C library keeps for itself their default action back, if they are ignored.
+
+    ``posix_spawn`` of glibc starts every process with them ignored, an exec passes that on, and no function of the
+    library touches them: a target would show them as ignored for ever.
+    """
+    number = _RT_SIGACTION.get(os.uname().machine)
+    if number is None:
+        return
+    try:
+        import ctypes  # loaded by become_subreaper already
+
+        syscall = ctypes.CDLL(None).syscall
+        size = ctypes.c_size_t(8)
+        default, present = ctypes.create_string_buffer(_SIGACTION_SIZE), ctypes.create_string_buffer(_SIGACTION_SIZE)
+        for signo in _LIBRARY_SIGNALS:
+            # The structure begins with the handler; zero is SIG_DFL, one SIG_IGN.
+            if syscall(number, signo, None, present, size) == 0 and present.raw[:8] == _IGNORED:
+                syscall(number, signo, default, None, size)
+    except (ImportError, OSError, AttributeError, MemoryError):
+        return

@@ -14,6 +14,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from jobman.process._linux import default_library_signals
 from jobman.process.lookup import LaunchFailure, Stage
 from jobman.process.spawn import close_all, close_inherited_descriptors, pipe_above_standard
 
@@ -85,6 +86,7 @@ def launch_gated(request: LaunchRequest, *, close_in_child: Collection[int] = ()
     Raises:
         OSError: No process, descriptor or memory is free; nothing is left behind.
     """
+    default_library_signals()
     ends = _open_ends(request.stdin)
     ours = (ends.stdout_fd, ends.stderr_fd, ends.gate_fd, ends.result_fd)
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
