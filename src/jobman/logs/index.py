@@ -189,7 +189,8 @@ class Chain:
         stream, segment, end = _STREAMS[code], self._segments[code], self._ends[code]
         size = self._size_of(stream, segment) if end else 0
         if size < end:
-            raise self._corrupt(f"the records name {end} bytes of {stream} segment {segment}, its file has {size}")
+            place = f"{stream} segment {segment}" if segment else stream
+            raise self._corrupt(f"the records name {end} bytes of {place}, its file has {size}")
 
     def _corrupt(self, detail: str) -> CorruptIndexError:
         return CorruptIndexError(path=self._path, offset=self.position, detail=detail)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from jobman.errors import CorruptIndexError, MissingLogError, UnsafeLogError
 from jobman.logs import layout
 from jobman.logs.combined import check_index, unindexed_bytes
-from jobman.logs.index import whole_records
 from jobman.logs.runfiles import take_inventory
 from jobman.model.state import LogIntegrity
 
@@ -47,13 +46,14 @@ def _scan(directory: layout.LogDirectory) -> ScanResult:
         chain = check_index(directory, inventory)
     except CorruptIndexError as error:
         return ScanResult(LogIntegrity.CORRUPT, str(error), *sizes)
-    torn = inventory.index_bytes - whole_records(inventory.index_bytes)
+    flaws = []
     unindexed = sum(unindexed_bytes(chain, inventory, stream) for stream in layout.STREAMS)
-    if torn or unindexed:
-        detail = f"{unindexed} bytes have no record, and the last record lacks its end" if torn else None
-        detail = detail or f"{unindexed} bytes have no record"
-        return ScanResult(LogIntegrity.PARTIAL, detail, *sizes, chain.version)
-    return ScanResult(LogIntegrity.VALID, None, *sizes, chain.version)
+    if unindexed:
+        flaws.append(f"{unindexed} bytes have no record")
+    if inventory.index_bytes > chain.position:
+        flaws.append("the last record lacks its end")
+    integrity = LogIntegrity.PARTIAL if flaws else LogIntegrity.VALID
+    return ScanResult(integrity, "; ".join(flaws) or None, *sizes, chain.version)
 
 
 def close_abandoned(path: str) -> None:
