@@ -24,7 +24,7 @@ from jobman.model.state import (
     StopReason,
     Supervisor,
 )
-from tests.strategies import EPOCH_NS, PLAIN, SITUATIONS, instant, walk
+from tests.moves import EPOCH_NS, PLAIN, SITUATIONS, instant, walk
 
 EARLY = EPOCH_NS - 1
 AT = instant(20).wall_ns

@@ -8,7 +8,7 @@ from jobman.errors import InvariantError
 from jobman.model.events import EntityKind
 from jobman.model.state import Counters, Diagnostic, JobOutcome, RunLogs, RunOutcome, SupervisorPhase
 from jobman.model.transitions.recovery import Loss, lose
-from tests.strategies import PLAIN, SITUATIONS, instant
+from tests.moves import PLAIN, SITUATIONS, instant
 
 SOON = instant(20)
 LOSS = Loss("its supervisor was killed", PLAIN.logs, release_slots=True)

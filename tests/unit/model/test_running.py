@@ -21,7 +21,7 @@ from jobman.model.state import (
     Snapshot,
 )
 from jobman.model.transitions.running import Finish, Retry, RunEnd, end_run, enqueue, finish_without_run
-from tests.strategies import PLAIN, SECOND_NS, SITUATIONS, instant, reload, walk
+from tests.moves import PLAIN, SECOND_NS, SITUATIONS, instant, reload, walk
 
 SOON = instant(20)
 SUCCESS = RunEnd(RunOutcome.SUCCESS, RunExit(SOON.wall_ns, exit_code=0), PLAIN.logs)

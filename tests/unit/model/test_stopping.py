@@ -10,7 +10,7 @@ from jobman.errors import TransitionError
 from jobman.model.state import JobOutcome, JobPhase, Reason, RunPhase, StopReason
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.stopping import pause, request_cancel, request_job_timeout, request_run_timeout, resume
-from tests.strategies import HOUR_NS, SECOND_NS, SITUATIONS, instant, later, perform, reload, walk
+from tests.moves import HOUR_NS, SECOND_NS, SITUATIONS, instant, later, perform, reload, walk
 
 SOON = instant(20)
 STOPPABLE = [

@@ -10,7 +10,7 @@ from jobman.errors import TransitionError
 from jobman.model.state import Diagnostic, JobOutcome, JobPhase, SupervisorPhase
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.submission import CLAIM_WINDOW_NS, LEASE_NS, expire_submission, withdraw_submission
-from tests.strategies import EPOCH_NS, MOVES, PLAIN, SECOND_NS, SITUATIONS, later
+from tests.moves import EPOCH_NS, MOVES, PLAIN, SECOND_NS, SITUATIONS, later
 
 SUBMITTED = Now(EPOCH_NS, SECOND_NS)
 OFFERED = SITUATIONS["submitting"]

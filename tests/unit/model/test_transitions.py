@@ -12,24 +12,20 @@ from jobman.model.events import EntityKind, Event, EventType, Transition
 from jobman.model.invariants import check_snapshot
 from jobman.model.state import Job, JobOutcome, JobPhase, Run, RunOutcome, Snapshot, Supervisor
 from jobman.model.transitions._change import Now
-from tests.strategies import (
+from tests.moves import (
     EPOCH_NS,
     MOVES,
     PLAIN,
     SECOND_NS,
     SITUATIONS,
-    choices,
-    histories,
     instant,
-    instants_after,
     later,
     legal_moves,
-    next_moves,
     reload,
-    snapshots,
     submitted,
     walk,
 )
+from tests.strategies import choices, histories, instants_after, next_moves, snapshots
 
 # --- The table -----------------------------------------------------------------------------------------------------
 
@@ -140,7 +136,7 @@ def test_a_job_with_a_dependency_ends_at_revision_eight() -> None:
 # --- Properties ----------------------------------------------------------------------------------------------------
 
 Entity = Job | Run | Supervisor
-HISTORIES = settings(max_examples=60, deadline=None)
+HISTORIES = settings(max_examples=40, deadline=None)
 
 
 def entities(snapshot: Snapshot | None) -> dict[tuple[EntityKind, str], Entity]:
@@ -286,4 +282,4 @@ class OneJob(RuleBasedStateMachine):
 
 
 TestOneJob = OneJob.TestCase
-TestOneJob.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestOneJob.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
