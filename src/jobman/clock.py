@@ -27,6 +27,9 @@ if TYPE_CHECKING:
             """Nanoseconds that never jump and go on during system sleep."""
             ...
 
+else:
+    Clock = object  # a name for annotations, nothing to inherit from
+
 
 class SystemClock:
     """The clocks of this machine."""

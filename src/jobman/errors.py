@@ -169,6 +169,12 @@ class StoreFailureError(JobmanError):
     template = "the store cannot be used: {detail}"
 
 
+class WorkingDirectoryError(JobmanError):
+    """The directory from which a job is submitted is gone; fields: ``detail``."""
+
+    template = "the current directory cannot be used ({detail}): change to another one, or give an absolute --cwd"
+
+
 class LaunchError(JobmanError):
     """No supervisor took the job over; fields: ``detail``."""
 

@@ -24,7 +24,7 @@ from jobman.model.state import (
 )
 from jobman.model.transitions.running import Finish
 from jobman.policy.deadline import Budget
-from jobman.policy.ladder import Ladder, Rung, next_step
+from jobman.policy.ladder import Ladder, Rung, Step, next_step
 from jobman.policy.waiting import DependencyState, evaluate
 
 ASKED_TO_END = "supervisor was asked to end (SIGTERM)"
@@ -124,31 +124,14 @@ def decide(seen: Observation) -> Decision:
 
 
 def _without_run(seen: Observation, job: Job) -> Decision:
-    if job.phase == JobPhase.STOPPING:
-        return _finish_stopped(job)
-    if job.phase == JobPhase.PAUSED:
-        return Decision(Act.WAIT, "paused")
-    if seen.job_budget.is_spent(seen.now_ns):
+    timeable = job.phase not in (JobPhase.STOPPING, JobPhase.PAUSED)
+    if timeable and seen.job_budget.is_spent(seen.now_ns):
         problem = Problem(Diagnostic.JOB_TIMEOUT, "the job used up its time before a run could end")
         return Decision(Act.FINISH, finish=Finish(JobOutcome.TIMED_OUT, Reason.JOB_TIMEOUT, problem))
-    if job.phase == JobPhase.WAITING:
-        return _at_the_gate(seen)
-    if job.phase == JobPhase.BACKOFF:
-        if seen.backoff_left_ns <= 0:
-            return Decision(Act.ENQUEUE, Reason.BACKOFF_ELAPSED)
-        return Decision(Act.WAIT, Reason.NEXT_RUN, _soonest(seen, seen.backoff_left_ns))
-    if job.phase == JobPhase.STARTING and seen.snapshot.admission is not None:
-        return Decision(Act.RESERVE_RUN, Reason.ADMITTED)
-    if job.phase == JobPhase.STARTING and seen.spec.dependencies and not job.counters.runs and not _was_gated(job):
-        return Decision(Act.AWAIT_PREREQUISITES, Reason.PREREQUISITES)
-    return Decision(Act.ADMIT, Reason.ADMITTED)
+    return _BETWEEN_RUNS[job.phase](seen, job)
 
 
-def _was_gated(job: Job) -> bool:
-    return job.prerequisites_satisfied_at_ns is not None
-
-
-def _finish_stopped(job: Job) -> Decision:
+def _stopped(_seen: Observation, job: Job) -> Decision:
     if job.intent == StopReason.TIMEOUT:
         problem = Problem(Diagnostic.JOB_TIMEOUT, "the job used up its time")
         return Decision(Act.FINISH, finish=Finish(JobOutcome.TIMED_OUT, Reason.JOB_TIMEOUT, problem))
@@ -156,7 +139,30 @@ def _finish_stopped(job: Job) -> Decision:
     return Decision(Act.FINISH, finish=Finish(JobOutcome.CANCELLED, reason))
 
 
-def _at_the_gate(seen: Observation) -> Decision:
+def _paused(_seen: Observation, _job: Job) -> Decision:
+    return Decision(Act.WAIT, "paused")
+
+
+def _queued(_seen: Observation, _job: Job) -> Decision:
+    return Decision(Act.ADMIT, Reason.ADMITTED)
+
+
+def _starting(seen: Observation, job: Job) -> Decision:
+    if seen.snapshot.admission is not None:
+        return Decision(Act.RESERVE_RUN, Reason.ADMITTED)
+    first = not job.counters.runs and job.prerequisites_satisfied_at_ns is None
+    if first and seen.spec.dependencies:
+        return Decision(Act.AWAIT_PREREQUISITES, Reason.PREREQUISITES)
+    return Decision(Act.ADMIT, Reason.ADMITTED)
+
+
+def _backing_off(seen: Observation, _job: Job) -> Decision:
+    if seen.backoff_left_ns <= 0:
+        return Decision(Act.ENQUEUE, Reason.BACKOFF_ELAPSED)
+    return Decision(Act.WAIT, Reason.NEXT_RUN, _soonest(seen, seen.backoff_left_ns))
+
+
+def _at_the_gate(seen: Observation, _job: Job) -> Decision:
     gate = evaluate(seen.dependencies)
     if gate.to_record:
         return Decision(Act.RECORD_OBSERVATIONS, edges=gate.to_record)
@@ -171,6 +177,16 @@ def _at_the_gate(seen: Observation) -> Decision:
     if gate.satisfied:
         return Decision(Act.ENQUEUE, Reason.PREREQUISITES_SATISFIED)
     return Decision(Act.WAIT, Reason.PREREQUISITES, _soonest(seen))
+
+
+_BETWEEN_RUNS = {
+    JobPhase.STOPPING: _stopped,
+    JobPhase.PAUSED: _paused,
+    JobPhase.WAITING: _at_the_gate,
+    JobPhase.QUEUED: _queued,
+    JobPhase.STARTING: _starting,
+    JobPhase.BACKOFF: _backing_off,
+}
 
 
 # --- During a run --------------------------------------------------------------------------------------------------
@@ -222,13 +238,13 @@ def _failed(_seen: Observation, _job: Job, _run: Run) -> Decision:
 
 
 def _stopping(seen: Observation, _job: Job, run: Run) -> Decision:
-    step = next_step(seen.child.ladder, seen.spec.stop, seen.now_ns, leader_alive=True)
-    if step.rung == Rung.WAIT and run.signalled_at_ns is None:
+    if seen.child.ladder.asked_ns is not None and run.signalled_at_ns is None:
         return Decision(Act.RECORD_SIGNALLED)
-    return _climb(seen, step.rung, step.wait_ns)
+    step = next_step(seen.child.ladder, seen.spec.stop, seen.now_ns, leader_alive=True)
+    return _climb(seen, step)
 
 
-def _exited(seen: Observation, job: Job, run: Run) -> Decision:
+def _exited(seen: Observation, _job: Job, run: Run) -> Decision:
     """The leader has ended: drain, then stop what is left of the tree, then collect (D33)."""
     child = seen.child
     if run.phase == RunPhase.STARTING:
@@ -236,25 +252,23 @@ def _exited(seen: Observation, job: Job, run: Run) -> Decision:
         return Decision(Act.PUBLISH_START)
     if not child.drained:
         left_ns = (child.exited_ns or 0) + DEFAULT_DRAIN_TIMEOUT_NS - seen.now_ns
-        # An intent does not wait for a descendant that holds the pipe; stopping the tree closes it.
-        if left_ns > 0 and job.intent is None:
-            return Decision(Act.WAIT, "draining", _soonest(seen, left_ns))
-        if child.members == 0 or left_ns <= 0:
+        if left_ns <= 0:
             return Decision(Act.STOP_DRAINING)
-    if child.members == 0:
+        # A stop does not wait for a descendant that holds the pipe: ending the tree closes it.
+        if run.phase != RunPhase.STOPPING or not child.members:
+            return Decision(Act.WAIT, "draining", _soonest(seen, left_ns))
+    if not child.members:
         return Decision(Act.END_RUN)
     step = next_step(child.ladder, seen.spec.stop, seen.now_ns, leader_alive=False)
-    if step.rung == Rung.LEAVE:
-        return Decision(Act.END_RUN)
-    return _climb(seen, step.rung, step.wait_ns)
+    return Decision(Act.END_RUN) if step.rung == Rung.LEAVE else _climb(seen, step)
 
 
-def _climb(seen: Observation, rung: Rung, wait_ns: int | None) -> Decision:
-    if rung == Rung.ASK:
+def _climb(seen: Observation, step: Step) -> Decision:
+    if step.rung == Rung.ASK:
         return Decision(Act.ASK)
-    if rung == Rung.INSIST:
+    if step.rung == Rung.INSIST:
         return Decision(Act.INSIST)
-    return Decision(Act.WAIT, "stopping", _soonest(seen) if wait_ns is None else _soonest(seen, wait_ns))
+    return Decision(Act.WAIT, "stopping", _soonest(seen) if step.wait_ns is None else _soonest(seen, step.wait_ns))
 
 
 _BY_STAGE = {

@@ -1,0 +1,74 @@
+"""The command line: parse, load the module of the verb, run it, and turn every failure into one message and a status.
+
+On the start-up path of every command; see ``docs/adr/0001-own-flag-parser.md`` for what is not imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from jobman.cli.output import err, out
+from jobman.cli.parser import Parsed, parse
+from jobman.errors import JobmanError
+from jobman.process.spawn import ensure_standard_descriptors
+
+_INTERRUPTED = 1
+_FAILED = 1
+
+
+def main() -> int:
+    """Run the command that the process was called with; return its exit status."""
+    ensure_standard_descriptors()
+    return run(_words(sys.argv[1:]))
+
+
+def run(words: list[str]) -> int:
+    """Run one command line; every failure ends as one message on stderr and an exit status (contract, section C)."""
+    try:
+        return _run(parse(words))
+    except JobmanError as error:
+        err(str(error))
+        return error.exit_status
+    except BrokenPipeError:
+        # The reader of our output has seen enough (jobman list | head -1).
+        _discard_output()
+        return 0
+    except KeyboardInterrupt:
+        err("interrupted; jobs go on")
+        return _INTERRUPTED
+    except OSError as error:
+        err(f"{error.filename or 'jobman'}: {(error.strerror or str(error)).lower()}")
+        return _FAILED
+    except MemoryError:
+        err("out of memory")
+        return _FAILED
+
+
+def _run(parsed: Parsed) -> int:
+    if parsed.version_requested:
+        from jobman import __version__
+
+        out(f"jobman {__version__}\n")
+        return 0
+    if parsed.help_requested:
+        from jobman.cli.help import render
+
+        out(render(parsed.command))
+        return 0
+    # importlib would be one more module to load; the name comes from the table of commands, never from the user.
+    command = __import__(f"jobman.cli.commands.{parsed.command[0]}", fromlist=("run",))
+    return int(command.run(parsed))
+
+
+def _words(argv: list[str]) -> list[str]:
+    """Return the words as UTF-8 with surrogate escapes, whatever the locale decoded them with."""
+    if sys.getfilesystemencoding() == "utf-8":
+        return argv
+    return [os.fsencode(word).decode("utf-8", "surrogateescape") for word in argv]
+
+
+def _discard_output() -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)

@@ -1,0 +1,42 @@
+"""How a command that waited for a job ends: its line, its message, its status (contract, A.10; D37)."""
+
+from __future__ import annotations
+
+from jobman.cli.output import err
+from jobman.errors import OutcomeError
+from jobman.model.state import Job, JobOutcome, Run
+from jobman.store.connection import Store
+from jobman.store.jobs import load_runs
+
+_NO_EXIT = 1
+_SIGNALLED = 128
+_DECIDED_BY_TARGET = (JobOutcome.SUCCESS, JobOutcome.FAILURE)
+
+
+def report(job: Job) -> bool:
+    """Say on stderr if a job did not succeed; return whether it did."""
+    if job.outcome == JobOutcome.SUCCESS:
+        return True
+    err(str(OutcomeError(job=job.id, outcome=job.outcome)))
+    return False
+
+
+def exit_code(store: Store, job: Job) -> int:
+    """Return the exit code of a completed job's last run, 128 and the number of a signal, or 1 if neither decided."""
+    runs = load_runs(store, [job.id]).get(job.id, [])
+    if job.outcome not in _DECIDED_BY_TARGET or not runs or runs[-1].exit is None:
+        return _NO_EXIT
+    return _from_exit(runs[-1])
+
+
+def _from_exit(run: Run) -> int:
+    if run.exit is None:
+        return _NO_EXIT
+    if run.exit.exit_code is not None:
+        return run.exit.exit_code
+    from jobman.process import signal_names
+
+    named = {name: number for number, name in signal_names().items()}
+    name = run.exit.signal or ""
+    number = named.get(name) or (int(name.removeprefix("signal ")) if name.startswith("signal ") else None)
+    return _NO_EXIT if number is None else _SIGNALLED + number

@@ -1,0 +1,40 @@
+"""``jobman logs``."""
+
+from __future__ import annotations
+
+from jobman.cli.commands._backend import clock, store_of
+from jobman.cli.commands._interrupt import Interruptible
+from jobman.cli.output import err, write_bytes
+from jobman.cli.parser import Parsed
+from jobman.errors import UsageError
+from jobman.logs.layout import View
+from jobman.service.output import Request, follow, read
+from jobman.service.query import find
+
+
+def run(parsed: Parsed) -> int:
+    """Print captured output, byte for byte."""
+    wanted = _request(parsed)
+    store, now = store_of(parsed), clock()
+    job_id = find(store, parsed.operand("JOB"), now)
+    if parsed.value("follow"):
+        with Interruptible("follow logs"):
+            notices = follow(store, job_id, wanted, write_bytes, clock=now)
+    else:
+        notices = read(store, job_id, wanted, write_bytes)
+    for notice in notices:
+        err(notice)
+    return 0
+
+
+def _request(parsed: Parsed) -> Request:
+    number = parsed.value("run")
+    if parsed.value("all") and parsed.given("run") and number != "all":
+        raise UsageError(detail=f"--all and --run {number} exclude each other")
+    every = parsed.value("all") or number == "all"
+    return Request(
+        run=None if every else number,
+        view=View(parsed.value("stream")),
+        lines=parsed.value("lines"),
+        headers=not parsed.value("raw"),
+    )

@@ -1,0 +1,31 @@
+"""Where the state of a user lives (contract, D.2)."""
+
+from __future__ import annotations
+
+import os
+
+from jobman.errors import StateDirectoryError
+
+
+def state_directory(flag: str) -> str:
+    """Return the state root: the flag, ``JOBMAN_STATE_DIR``, ``$XDG_STATE_HOME/jobman``, ``~/.local/state/jobman``.
+
+    Raises:
+        StateDirectoryError: none of them says where.
+    """
+    chosen = flag or os.environ.get("JOBMAN_STATE_DIR") or _default()
+    try:
+        return os.path.abspath(chosen)
+    except OSError as error:
+        detail = "the path is relative and the current directory is gone"
+        raise StateDirectoryError(path=chosen, detail=detail) from error
+
+
+def _default() -> str:
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        home = os.path.expanduser("~")
+        if not os.path.isabs(home):
+            raise StateDirectoryError(path="~", detail="there is no home directory")
+        base = os.path.join(home, ".local", "state")
+    return os.path.join(base, "jobman")

@@ -1,0 +1,119 @@
+"""The hand-over between a client and the supervisor it has started, both ends (contract, section G).
+
+The client writes one *offer* to the supervisor's standard input: a version, the job, a one-time credential, and the
+state directory. It is shorter than a pipe's atomic size, so a client that is killed has sent all of it or nothing.
+The supervisor answers with one line of JSON when its claim is durable, and with nothing otherwise. On the start-up
+path of both, hence no imports beyond ``os``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from jobman.errors import HandshakeError
+
+CREDENTIAL_BYTES = 32
+ID_BYTES = 36
+MAX_ACKNOWLEDGEMENT = 4096
+_VERSION = b"JMH1"
+_HEADER = len(_VERSION) + ID_BYTES + CREDENTIAL_BYTES
+_MAX_OFFER = 8192
+
+
+class Offer:
+    """What a client hands over: the job's ID, the credential, and the canonical state root."""
+
+    __slots__ = ("credential", "job_id", "root")
+
+    def __init__(self, job_id: str, credential: bytes, root: str) -> None:
+        self.job_id = job_id
+        self.credential = credential
+        self.root = root
+
+
+def new_credential() -> bytes:
+    """Return 256 random bits."""
+    return os.urandom(CREDENTIAL_BYTES)
+
+
+def digest(credential: bytes) -> bytes:
+    """Return the SHA-256 that the store keeps instead of the credential."""
+    # hashlib loads OpenSSL (2 ms); the interpreter's own implementation is there without it.
+    try:
+        from _sha2 import sha256  # type: ignore[import-not-found]  # CPython 3.12 and later
+    except ImportError:
+        try:
+            from _sha256 import sha256  # type: ignore[import-not-found]  # CPython 3.11
+        except ImportError:
+            from hashlib import sha256
+    return bytes(sha256(credential).digest())
+
+
+def send_offer(descriptor: int, offer: Offer) -> None:
+    """Write ``offer`` and close the pipe.
+
+    Raises:
+        HandshakeError: the supervisor is gone.
+    """
+    message = _VERSION + offer.job_id.encode("ascii") + offer.credential + offer.root.encode("utf-8")
+    try:
+        os.write(descriptor, message)
+    except OSError as error:
+        raise HandshakeError(detail=f"the supervisor has ended: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+
+
+def receive_offer(descriptor: int) -> Offer | None:
+    """Read an offer up to the end of the pipe; ``None`` if the client ended without making one.
+
+    Raises:
+        HandshakeError: it is damaged or of another version.
+    """
+    message = _read_all(descriptor, _MAX_OFFER)
+    if not message:
+        return None
+    if len(message) <= _HEADER or not message.startswith(_VERSION):
+        raise HandshakeError(detail="the offer is not one that this version understands")
+    body = message[len(_VERSION) :]
+    credential = body[ID_BYTES : ID_BYTES + CREDENTIAL_BYTES]
+    root = body[ID_BYTES + CREDENTIAL_BYTES :]
+    return Offer(body[:ID_BYTES].decode("ascii"), credential, root.decode("utf-8"))
+
+
+def acknowledgement(job_id: str, supervisor_id: str) -> bytes:
+    """Return the line that tells the client of a durable claim."""
+    return f'{{"schema_version":1,"job_id":"{job_id}","supervisor_id":"{supervisor_id}"}}\n'.encode("ascii")
+
+
+def check_acknowledgement(line: bytes, job_id: str) -> str:
+    """Return the supervisor's ID from an acknowledgement of ``job_id``.
+
+    Raises:
+        HandshakeError: unknown members, another version, another job, trailing data, or no acknowledgement at all
+        (O.56).
+    """
+    import json
+
+    from jobman.model.ids import is_id
+
+    try:
+        document = json.loads(line)
+    except ValueError:
+        raise HandshakeError(detail="the supervisor did not acknowledge the job") from None
+    members = {"schema_version", "job_id", "supervisor_id"}
+    if not isinstance(document, dict) or document.keys() != members or document["schema_version"] != 1:
+        raise HandshakeError(detail="the acknowledgement is not one that this version understands")
+    if document["job_id"] != job_id or not is_id(str(document["supervisor_id"])):
+        raise HandshakeError(detail="the acknowledgement is of another job")
+    return str(document["supervisor_id"])
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    message = b""
+    while len(message) < limit:
+        block = os.read(descriptor, limit - len(message))
+        if not block:
+            break
+        message += block
+    return message

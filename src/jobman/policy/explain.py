@@ -1,0 +1,83 @@
+"""Why a job is where it is, in words for a person (D36)."""
+
+from __future__ import annotations
+
+from jobman.model.scalars import format_duration
+from jobman.model.state import Job, JobOutcome, JobPhase, Reason, Run, RunOutcome
+from jobman.policy.waiting import DependencyState
+
+_SECOND_NS = 1_000_000_000
+_WORDS = {
+    Reason.CANCELLATION: "cancelled",
+    Reason.JOB_TIMEOUT: "job timeout",
+    Reason.RUN_TIMEOUT: "run timeout",
+    Reason.RUN_LIMIT: "run limit reached",
+    Reason.RETRY_DEADLINE: "retry deadline reached",
+}
+
+
+def explain(job: Job, last_run: Run | None, dependencies: tuple[DependencyState, ...], now_ns: int) -> str:
+    """Return a short reason, "" where the phase says it all.
+
+    Args:
+        job: the job.
+        last_run: its latest run, if that is known.
+        dependencies: the edges of a waiting job.
+        now_ns: the wall clock, for the time until a retry.
+    """
+    if job.phase == JobPhase.WAITING:
+        return _waiting(dependencies)
+    if job.phase == JobPhase.BACKOFF:
+        return _backing_off(job, last_run, now_ns)
+    if job.phase == JobPhase.QUEUED:
+        return "waiting for slots"
+    if job.phase == JobPhase.STOPPING:
+        return f"stopping: {_words(job)}"
+    return _completed(job, last_run) if job.phase == JobPhase.COMPLETED else ""
+
+
+def _waiting(dependencies: tuple[DependencyState, ...]) -> str:
+    unmet = [state for state in dependencies if state.outcome is None]
+    if not unmet:
+        return ""
+    first = f"waiting for {unmet[0].label()} ({unmet[0].phase})"
+    return first if len(unmet) == 1 else f"{first} and {len(unmet) - 1} more"
+
+
+def _backing_off(job: Job, last_run: Run | None, now_ns: int) -> str:
+    left_ns = max(0, (job.next_run_at_ns or now_ns) - now_ns)
+    # Whole seconds, rounded up: "in 0s" would be said of a job that still waits.
+    left = format_duration(-(-left_ns // _SECOND_NS) * _SECOND_NS)
+    ended = f" after {_end(last_run)}" if last_run is not None else ""
+    return f"run {job.counters.runs + 1} in {left}{ended}"
+
+
+def _completed(job: Job, last_run: Run | None) -> str:
+    if job.outcome == JobOutcome.SUCCESS:
+        return ""
+    if job.problem is not None and job.outcome != JobOutcome.FAILURE:
+        return job.problem.text
+    if job.outcome == JobOutcome.FAILURE and last_run is not None:
+        return _end(last_run)
+    return _words(job)
+
+
+def _end(run: Run) -> str:
+    """Say how a run ended: its exit, or why there was none."""
+    if run.outcome == RunOutcome.START_FAILED and run.problem is not None:
+        return run.problem.text
+    if run.outcome == RunOutcome.TIMED_OUT:
+        return "run timeout"
+    if run.exit is not None and run.exit.exit_code is not None:
+        return f"exit {run.exit.exit_code}"
+    if run.exit is not None and run.exit.signal is not None:
+        return f"signal: {run.exit.signal}"
+    return (run.outcome or run.phase).value
+
+
+def _words(job: Job) -> str:
+    reason = job.waiting_reason or ""
+    try:
+        return _WORDS.get(Reason(reason), "")
+    except ValueError:
+        return reason  # such as "supervisor was asked to end (SIGTERM)", which is words already

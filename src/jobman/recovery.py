@@ -1,0 +1,160 @@
+"""Reconciling what nobody owns any more: used by clients, by supervisors and by deliveries alike (contract, H.6).
+
+A job is declared lost only on proof that its supervisor is dead: another boot, or the recorded lock file locked by us
+and the recorded process gone. Anything less leaves it alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+from jobman import process
+from jobman.clock import Clock
+from jobman.errors import ConflictError, JobmanError
+from jobman.logs.layout import run_directory
+from jobman.logs.scan import close_abandoned, scan
+from jobman.model.identity import Presence
+from jobman.model.state import (
+    Diagnostic,
+    JobPhase,
+    LogIntegrity,
+    RecordingHealth,
+    Run,
+    RunLogs,
+    Snapshot,
+    Supervisor,
+)
+from jobman.model.transitions._change import Now
+from jobman.model.transitions.recovery import Loss, lose
+from jobman.model.transitions.submission import expire_submission
+from jobman.policy.liveness import Verdict, judge
+from jobman.process import liveness
+from jobman.process.wake import wake
+from jobman.store.commit import commit
+from jobman.store.connection import Store
+from jobman.store.dependencies import dependents_to_wake
+from jobman.store.jobs import load_snapshot
+
+_LOST = "its supervisor (pid {pid}) has ended without completing the job"
+
+
+def reconcile(store: Store, job_id: str, clock: Clock) -> bool:
+    """Complete a job that nobody owns any more; return whether it was changed.
+
+    An unclaimed submission fails once its deadline has passed; an owned job is lost on proof of its owner's death.
+    """
+    snapshot = load_snapshot(store, job_id)
+    job = snapshot.job
+    if job.phase == JobPhase.COMPLETED or store.read_only:
+        return False
+    now = Now(clock.wall_ns(), clock.monotonic_ns())
+    if job.phase == JobPhase.SUBMITTING:
+        return _expire(store, snapshot, now)
+    if snapshot.supervisor is None or not _looks_dead(store, snapshot.supervisor):
+        return False
+    return _declare_lost(store, snapshot, snapshot.supervisor, now)
+
+
+def owner_state(store: Store, supervisor: Supervisor) -> Verdict:
+    """Return whether the owner of a job lives, without taking anything."""
+    state = _probe(store, supervisor)
+    taken = {liveness.HELD: False, liveness.FREE: True}.get(state)
+    return _judge(supervisor, lock_taken=taken)
+
+
+def _expire(store: Store, snapshot: Snapshot, now: Now) -> bool:
+    claim = snapshot.job.claim
+    if claim is None or now.wall_ns < claim.deadline_ns:
+        return False
+    try:
+        commit(store, expire_submission(snapshot, now))
+    except ConflictError:
+        return True  # a late claimer was quicker, or another inspector: either way it has changed
+    _wake_dependents(store, snapshot.job.id)
+    return True
+
+
+def _looks_dead(store: Store, supervisor: Supervisor) -> bool:
+    # The cheap look that every inspection takes; the proof follows only when it says so.
+    return owner_state(store, supervisor) == Verdict.GONE
+
+
+def _declare_lost(store: Store, snapshot: Snapshot, supervisor: Supervisor, now: Now) -> bool:
+    with liveness.seize(_lock_path(store, supervisor), *supervisor.lock) as seizure:
+        taken = {liveness.HELD: False, liveness.FREE: True}.get(seizure.state)
+        if _judge(supervisor, lock_taken=taken) != Verdict.GONE:
+            return False
+        loss = _assess(store, snapshot, supervisor)
+        try:
+            commit(store, lose(load_snapshot(store, snapshot.job.id), loss, now))
+        except ConflictError:
+            return True
+        _tidy(store, snapshot)
+    _wake_dependents(store, snapshot.job.id)
+    return True
+
+
+def _judge(supervisor: Supervisor, *, lock_taken: bool | None) -> Verdict:
+    identity = supervisor.identity
+    same_boot = identity.boot_id == process.boot_id()
+    presence = process.presence(identity) if same_boot else Presence.GONE
+    return judge(same_boot=same_boot, lock_taken=lock_taken, presence=presence)
+
+
+def _assess(store: Store, snapshot: Snapshot, supervisor: Supervisor) -> Loss:
+    run = snapshot.run
+    detail = _LOST.format(pid=supervisor.identity.pid)
+    if run is None:
+        return Loss(detail, RunLogs(LogIntegrity.PARTIAL, RecordingHealth.DEGRADED), release_slots=True)
+    alive = process.survivors(
+        run.identity,
+        run_id=run.id,
+        reserved_after_ns=run.reserved_at_ns,
+        caller_pid=os.getpid(),
+        supervisor_pid=supervisor.identity.pid,
+    )
+    if alive:
+        pids = ", ".join(str(member.identity.pid) for member in alive)
+        detail += f"; processes of its run are still alive (pid {pids})"
+    return Loss(detail, _scanned(store, run), release_slots=alive is not None and not alive)
+
+
+def _scanned(store: Store, run: Run) -> RunLogs:
+    """Judge the logs that the dead supervisor left (H.6, D1): what is there stays, and is never called healthy."""
+    code = Diagnostic.SUPERVISOR_LEASE_EXPIRED.value
+    try:
+        found = scan(run_directory(store.root, run.job_id, run.number))
+    except JobmanError:
+        return RunLogs(LogIntegrity.PARTIAL, RecordingHealth.DEGRADED, code)
+    version = found.index_version or run.logs.index_version
+    return RunLogs(found.integrity, RecordingHealth.DEGRADED, code, version, found.stdout_bytes, found.stderr_bytes)
+
+
+def _tidy(store: Store, snapshot: Snapshot) -> None:
+    """Remove what the dead supervisor would have removed: the marker of its capture, its FIFO, its lock."""
+    if snapshot.run is not None:
+        try:
+            close_abandoned(run_directory(store.root, snapshot.job.id, snapshot.run.number))
+        except (JobmanError, OSError):
+            pass  # the marker only keeps the logs from being pruned
+    for suffix in ("wake", "lock"):
+        try:
+            os.unlink(f"{store.root}/run/{snapshot.job.id}.{suffix}")
+        except OSError:
+            pass
+
+
+def _wake_dependents(store: Store, job_id: str) -> None:
+    for dependent in dependents_to_wake(store, job_id):
+        wake(f"{store.root}/run/{dependent}.wake")
+
+
+def _probe(store: Store, supervisor: Supervisor) -> str:
+    try:
+        return liveness.probe(_lock_path(store, supervisor), *supervisor.lock)
+    except OSError:
+        return liveness.MISSING
+
+
+def _lock_path(store: Store, supervisor: Supervisor) -> str:
+    return f"{store.root}/run/{supervisor.job_id}.lock"

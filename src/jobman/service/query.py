@@ -1,0 +1,145 @@
+"""Reading jobs for people and programs: everything that ``status``, ``show``, ``list`` and ``wait`` need.
+
+Each verb that names a job first reconciles that job, so that a dead owner is never shown as a live one (M4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from jobman import recovery
+from jobman.clock import Clock
+from jobman.errors import RunNotFoundError
+from jobman.model.spec import JobSpec
+from jobman.model.state import Admission, Job, JobOutcome, JobPhase, Run, Supervisor
+from jobman.policy.explain import explain
+from jobman.policy.liveness import Verdict
+from jobman.policy.waiting import DependencyState
+from jobman.store.connection import Store
+from jobman.store.dependencies import load_dependencies
+from jobman.store.jobs import (
+    JobFilter,
+    active_job_ids,
+    latest_admission,
+    list_jobs,
+    load_job,
+    load_runs,
+    load_spec,
+    load_supervisor,
+)
+from jobman.store.selectors import resolve
+
+
+class Summary(NamedTuple):
+    """A job, and in words why it is where it is (D36)."""
+
+    job: Job
+    reason: str
+
+
+class Detail(NamedTuple):
+    """Everything that is known of a job."""
+
+    summary: Summary
+    spec: JobSpec
+    runs: tuple[Run, ...]
+    dependencies: tuple[DependencyState, ...]
+    admission: Admission | None
+    supervisor: Supervisor | None
+    supervisor_state: Verdict | None
+
+
+class Listed(NamedTuple):
+    """A row of a list; ``runs`` only when they were asked for."""
+
+    summary: Summary
+    runs: tuple[Run, ...]
+
+
+def find(store: Store, selector: str, clock: Clock) -> str:
+    """Return the ID that a selector means, after having reconciled that job."""
+    job_id = resolve(store, selector)
+    recovery.reconcile(store, job_id, clock)
+    return job_id
+
+
+def summarize(store: Store, job_id: str, clock: Clock) -> Summary:
+    """Return one job and its reason."""
+    job = load_job(store, job_id)
+    return _summaries(store, [job], clock)[0]
+
+
+def describe(store: Store, job_id: str, clock: Clock) -> Detail:
+    """Return everything that is known of one job."""
+    job = load_job(store, job_id)
+    runs = tuple(load_runs(store, [job_id]).get(job_id, ()))
+    dependencies = tuple(load_dependencies(store, [job_id]).get(job_id, ()))
+    supervisor = load_supervisor(store, job_id)
+    alive = None
+    if supervisor is not None and supervisor.released_at_ns is None:
+        alive = recovery.owner_state(store, supervisor)
+    reason = explain(job, runs[-1] if runs else None, dependencies, clock.wall_ns())
+    return Detail(
+        Summary(job, reason),
+        load_spec(store, job_id),
+        runs,
+        dependencies,
+        latest_admission(store, job_id),
+        supervisor,
+        alive,
+    )
+
+
+def select_run(job_id: str, runs: Sequence[Run], number: int) -> Run:
+    """Return the run that ``number`` means: positive is its number, negative counts from the last (-1).
+
+    Raises:
+        RunNotFoundError: there is no such run.
+    """
+    if number < 0 and -number <= len(runs):
+        return runs[number]
+    for run in runs:
+        if run.number == number:
+            return run
+    raise RunNotFoundError(job=job_id, run=number)
+
+
+def enumerate_jobs(
+    store: Store, wanted: JobFilter, clock: Clock, *, limit: int | None, with_runs: bool
+) -> Iterator[Listed]:
+    """Yield the jobs that ``wanted`` describes, newest first, in a fixed number of queries for each page (C6)."""
+    reconcile_active(store, clock)
+    for page in list_jobs(store, wanted, limit):
+        summaries = _summaries(store, page, clock)
+        runs = load_runs(store, [job.id for job in page]) if with_runs else {}
+        for summary in summaries:
+            yield Listed(summary, tuple(runs.get(summary.job.id, ())))
+
+
+def reconcile_active(store: Store, clock: Clock) -> None:
+    """Reconcile every job that is not completed."""
+    if store.read_only:
+        return
+    for job_id in active_job_ids(store):
+        recovery.reconcile(store, job_id, clock)
+
+
+def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]:
+    waiting = [job.id for job in jobs if job.phase == JobPhase.WAITING]
+    # Only these reasons speak of a run: how the last one ended, or which retry comes next.
+    told_by_run = [job.id for job in jobs if job.counters.runs and job.outcome != JobOutcome.SUCCESS]
+    dependencies = load_dependencies(store, waiting) if waiting else {}
+    runs = load_runs(store, told_by_run) if told_by_run else {}
+    now_ns = clock.wall_ns()
+    return [
+        Summary(
+            job,
+            explain(job, _last(runs.get(job.id, ())), tuple(dependencies.get(job.id, ())), now_ns),
+        )
+        for job in jobs
+    ]
+
+
+def _last(runs: Sequence[Run]) -> Run | None:
+    return runs[-1] if runs else None

@@ -1,0 +1,73 @@
+"""Submitting a job: from a request to a durable, owned job (M2, M11).
+
+Nothing durable is left by a request that is refused: everything that can be checked is checked before the insertion.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobman import handshake
+from jobman.clock import Clock
+from jobman.errors import DependencyConflictError, HandshakeError
+from jobman.model.ids import RANDOM_BYTES, new_id
+from jobman.model.spec import Dependency, JobSpec, Predicate, validate
+from jobman.model.transitions._change import Now
+from jobman.model.transitions.submission import submit as submit_transition
+from jobman.service.launch import Candidate, resolve_failure
+from jobman.store.commit import commit_submission
+from jobman.store.connection import Store
+from jobman.store.selectors import resolve
+
+
+class Requirement(NamedTuple):
+    """A dependency as asked for: a selector, and a predicate of E.4."""
+
+    selector: str
+    predicate: str = Predicate.SUCCESS
+
+
+def new_job_id(clock: Clock) -> str:
+    """Return an ID for a job that is to be submitted now."""
+    return new_id(clock.wall_ns(), os.urandom(RANDOM_BYTES))
+
+
+def resolve_dependencies(store: Store, requirements: Sequence[Requirement]) -> tuple[Dependency, ...]:
+    """Turn selectors into IDs at once (M11); equal requirements are one, contradictory ones refused (O.38).
+
+    A new job cannot close a cycle: nothing depends on an ID that did not exist before.
+
+    Raises:
+        AmbiguousSelectorError: a selector means several jobs.
+        DependencyConflictError: two different predicates on one job.
+        JobNotFoundError: a selector means none.
+    """
+    found: dict[str, str] = {}
+    for selector, predicate in requirements:
+        job_id = resolve(store, selector)
+        known = found.setdefault(job_id, predicate)
+        if known != predicate:
+            raise DependencyConflictError(job=job_id, first=known, second=predicate)
+    return tuple(Dependency(job_id, predicate) for job_id, predicate in sorted(found.items()))
+
+
+def submit(store: Store, candidate: Candidate, spec: JobSpec, clock: Clock) -> str:
+    """Insert the job and hand it to the supervisor that has been started for it; return its ID.
+
+    Raises:
+        InvalidSpecError: the specification breaks a rule; nothing was stored.
+        LaunchError: no supervisor took the job; it is recorded as ``submission_failed``.
+    """
+    validate(spec)
+    credential = handshake.new_credential()
+    now = Now(clock.wall_ns(), clock.monotonic_ns())
+    hashed = handshake.digest(credential)
+    commit_submission(store, submit_transition(candidate.job_id, spec.name, credential_hash=hashed, now=now), spec)
+    try:
+        candidate.hand_over(store.root, credential)
+    except HandshakeError as error:
+        resolve_failure(store, candidate, error)
+    candidate.close()
+    return candidate.job_id

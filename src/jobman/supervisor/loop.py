@@ -1,0 +1,162 @@
+"""The loop of a supervisor: observe, decide, commit, perform, until the job is completed.
+
+Everything that can happen (output, the end of the child, signals, wake-ups, deadlines) only wakes the loop; what to do
+about it is decided in one place, from one observation.
+"""
+
+from __future__ import annotations
+
+import select
+
+from jobman import recovery
+from jobman.clock import Clock, SystemClock
+from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError
+from jobman.policy.decide import Act, Decision, decide
+from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
+from jobman.supervisor.observe import Observer
+from jobman.supervisor.ownership import Ownership
+from jobman.supervisor.perform import Performer
+from jobman.supervisor.run import ActiveRun
+
+_PATIENCE_WITH_TARGET_NS = 50_000_000
+_RETRY_FIRST_NS = 100_000_000
+_RETRY_LAST_NS = 5_000_000_000
+_INSPECT_EVERY_NS = 1_000_000_000
+_SHORT_READ = 16 * 1024
+_BREATH_NS = 1_000_000
+_NANOSECONDS_PER_MILLISECOND = 1_000_000
+
+
+def supervise(owner: Ownership) -> None:
+    """Own the job until it is completed, or until the store it belongs to is gone and nothing runs any more."""
+    clock = SystemClock()
+    observer = Observer(owner.store, owner.job_id, clock, owner.claimed_ns)
+    Loop(owner, observer, Performer(owner, observer, clock), clock).run()
+
+
+class Loop:
+    """One supervisor's loop; ``step`` is one round of it, for tests."""
+
+    def __init__(self, owner: Ownership, observer: Observer, performer: Performer, clock: Clock) -> None:
+        self._owner = owner
+        self._observer = observer
+        self._performer = performer
+        self._clock = clock
+        self._woken = True
+        self._store_retry_ns = 0
+        self._store_pause_ns = _RETRY_FIRST_NS
+        self._inspect_at_ns = 0
+
+    def run(self) -> None:
+        """Go round until there is nothing left to do."""
+        while self.step():
+            pass
+
+    def step(self) -> bool:
+        """Observe, decide, and either perform or wait; return whether to go on."""
+        try:
+            decision = self._decide()
+            if decision.act == Act.LEAVE or (self._observer.store_gone and self._performer.active is None):
+                return False
+            if decision.act == Act.WAIT:
+                self._wait(decision.wait_ns)
+            else:
+                self._perform(decision)
+        except RevisionConflictError:
+            self._woken = True
+            self._observer.reload()
+        except (StoreBusyError, StoreFailureError):
+            self._postpone()
+        return True
+
+    def _decide(self) -> Decision:
+        if self._clock.monotonic_ns() < self._store_retry_ns:
+            # Somebody keeps the store from us: a target goes on being drained and its tree being stopped meanwhile.
+            return Decision(Act.WAIT, "the store is not available", self._store_retry_ns - self._clock.monotonic_ns())
+        self._observer.look(woken=self._woken)
+        self._woken = False
+        self._inspect_dependencies()
+        return decide(self._observer.observe(self._performer.active, asked_to_end=bool(self._owner.asked_to_end)))
+
+    def _perform(self, decision: Decision) -> None:
+        # A target must be drained: with one, a busy store is left alone quickly and tried again.
+        with_target = self._performer.active is not None
+        self._owner.store.patience_ns = _PATIENCE_WITH_TARGET_NS if with_target else SUPERVISOR_PATIENCE_NS
+        self._performer.perform(decision)
+        self._store_pause_ns = _RETRY_FIRST_NS
+
+    def _postpone(self) -> None:
+        self._store_retry_ns = self._clock.monotonic_ns() + self._store_pause_ns
+        self._store_pause_ns = min(_RETRY_LAST_NS, 2 * self._store_pause_ns)
+        if self._owner.store.is_replaced():
+            self._observer.store_gone = True
+            self._store_retry_ns = 0
+
+    def _inspect_dependencies(self) -> None:
+        """Look after the owners of the jobs that this one waits for: a dead one would be waited for in vain (O.24)."""
+        now_ns = self._clock.monotonic_ns()
+        if now_ns < self._inspect_at_ns or self._observer.store_gone:
+            return
+        self._inspect_at_ns = now_ns + _INSPECT_EVERY_NS
+        for job_id in self._observer.unmet_dependencies():
+            if recovery.reconcile(self._owner.store, job_id, self._clock):
+                self._observer.reload_dependencies()
+
+    # --- Waiting ---------------------------------------------------------------------------------------------------
+
+    def _wait(self, due_in_ns: int | None) -> None:
+        """Sleep until something calls for another decision; output alone does not."""
+        until_ns = self._until_ns(due_in_ns)
+        short_reads = 0
+        while not self._woken:
+            ready = self._poll(until_ns)
+            moved = self._handle(ready)
+            self._performer.renew_lease_if_due()
+            if moved is None or self._clock.monotonic_ns() >= until_ns:
+                return
+            # A target that writes line by line is read a millisecond later, a batch at a time.
+            short_reads = short_reads + 1 if 0 < moved < _SHORT_READ else 0
+            if short_reads > 1:
+                select.select((), (), (), _BREATH_NS / 1e9)
+
+    def _until_ns(self, due_in_ns: int | None) -> int:
+        now_ns = self._clock.monotonic_ns()
+        until_ns = self._observer.next_look_ns()
+        if self._store_retry_ns > now_ns:
+            until_ns = self._store_retry_ns
+        return until_ns if due_in_ns is None else min(until_ns, now_ns + due_in_ns)
+
+    def _poll(self, until_ns: int) -> list[int]:
+        active = self._performer.active
+        poller = select.poll()
+        poller.register(self._owner.wake.fileno(), select.POLLIN)
+        due_ns = until_ns
+        if active is not None:
+            for descriptor in active.descriptors():
+                poller.register(descriptor, select.POLLIN)
+            due_ns = min(due_ns, active.due_ns() or due_ns)
+        left_ns = max(0, due_ns - self._clock.monotonic_ns())
+        # Rounded up: waking a fraction of a millisecond early would spin until the deadline.
+        return [fd for fd, _ in poller.poll(-(-left_ns // _NANOSECONDS_PER_MILLISECOND))]
+
+    def _handle(self, ready: list[int]) -> int | None:
+        """Take in what is ready; return how many bytes were read, ``None`` if a decision is called for."""
+        active, moved, decisive = self._performer.active, 0, False
+        for descriptor in ready:
+            if descriptor == self._owner.wake.fileno():
+                self._owner.wake.drain()
+                self._woken = True
+            elif active is not None and active.is_output(descriptor):
+                size = active.read(descriptor)
+                moved += max(0, size)
+                decisive = decisive or size == 0
+            else:
+                decisive = True
+        _flush_if_due(active, self._clock)
+        return None if decisive or self._woken else moved
+
+
+def _flush_if_due(active: ActiveRun | None, clock: Clock) -> None:
+    due_ns = None if active is None else active.due_ns()
+    if active is not None and due_ns is not None and clock.monotonic_ns() >= due_ns:
+        active.flush()

@@ -1,0 +1,166 @@
+"""From a fresh process to the owner of a job: receive the offer, claim, acknowledge, supervise, leave nothing.
+
+Until the acknowledgement every millisecond is one that ``jobman run`` waits for, so only what the claim needs is
+imported before it; the rest follows at once, before the first decision, because the package may be upgraded while a
+job runs.
+"""
+
+from __future__ import annotations
+
+# The C module behind ``signal``, which would load ``enum`` (4 ms) to wrap the same functions.
+import _signal  # type: ignore[import-not-found]  # typeshed does not describe it
+import os
+import time
+
+from jobman import handshake
+from jobman.errors import JobmanError
+from jobman.process.liveness import LivenessLock
+from jobman.process.own import own_identity_fields
+from jobman.process.spawn import close_inherited_descriptors
+from jobman.process.wake import WakeReceiver
+from jobman.store.claim import Claimant, claim_job
+from jobman.store.connection import Store, open_store
+
+TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+class Ownership:
+    """What a supervisor holds.
+
+    Attributes:
+        job_id: its job.
+        store: the open store.
+        lock: proof of life; dropped by the kernel at death.
+        wake: where others leave a byte after a commit that concerns this job.
+        umask: the submitter's, for the target.
+        claimed_ns: monotonic time of the claim, from which the job's budget runs.
+        asked_to_end: the end signals that have arrived.
+    """
+
+    __slots__ = ("asked_to_end", "claimed_ns", "job_id", "lock", "store", "umask", "wake")
+
+    def __init__(self, job_id: str, store: Store, umask: int) -> None:
+        self.job_id = job_id
+        self.store = store
+        self.umask = umask
+        self.asked_to_end: list[int] = []
+        # Before anything is published: whoever learns of the job can wake its supervisor.
+        self.wake = WakeReceiver.create(f"{store.root}/run/{job_id}.wake")
+        self.lock = LivenessLock.acquire(f"{store.root}/run/{job_id}.lock")
+        self.claimed_ns = time.monotonic_ns()
+
+    def handle_signals(self) -> None:
+        """Take SIGTERM and SIGINT as a request to end the job; ignore SIGHUP (differences, "Settled besides")."""
+        for number in (_signal.SIGTERM, _signal.SIGINT):
+            _signal.signal(number, self._note)
+        _signal.signal(_signal.SIGHUP, _signal.SIG_IGN)
+        _signal.signal(_signal.SIGCHLD, self._pass)
+        _signal.set_wakeup_fd(self.wake.fileno(), warn_on_full_buffer=False)
+
+    def leave(self) -> None:
+        """Remove what marks this supervisor in the file system, the lock last; its last act."""
+        self.wake.unlink()
+        discard_empty(log_path(self.store.root, self.job_id))
+        self.lock.unlink()
+        self.store.close()
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.asked_to_end.append(number)
+
+    def _pass(self, _number: int, _frame: FrameType | None) -> None:
+        # A handler, not SIG_DFL: only handled signals write to the wake-up descriptor.
+        pass
+
+
+def main() -> None:
+    """Run one supervisor and end the process."""
+    os.chdir("/")
+    close_inherited_descriptors()
+    umask = os.umask(0o077)
+    status = 1
+    try:
+        status = _own(umask)
+    except JobmanError as error:
+        # Nobody reads this unless the log of a supervisor that could not start is asked for.
+        os.write(2, f"{error}\n".encode("utf-8", "backslashreplace"))
+    finally:
+        _exit(status)
+
+
+def log_path(root: str, job_id: str) -> str:
+    """Return the path of a supervisor's own diagnostics, as its standard error."""
+    return f"{root}/run/{job_id}.log"
+
+
+def discard_empty(path: str) -> None:
+    """Remove a diagnostics file in which nothing was written."""
+    try:
+        if os.lstat(path).st_size == 0:
+            os.unlink(path)
+    except OSError:
+        pass
+
+
+def _own(umask: int) -> int:
+    offer = handshake.receive_offer(0)
+    if offer is None:
+        return 0
+    store = open_store(offer.root)
+    _log_to(log_path(store.root, offer.job_id))
+    owner = Ownership(offer.job_id, store, umask)
+    try:
+        owner.handle_signals()
+        supervisor_id = _claim(owner, offer.credential)
+    except BaseException:
+        owner.leave()
+        raise
+    _acknowledge(handshake.acknowledgement(offer.job_id, supervisor_id))
+    from jobman.supervisor.loop import supervise
+
+    supervise(owner)
+    owner.leave()
+    return 0
+
+
+def _claim(owner: Ownership, credential: bytes) -> str:
+    from jobman.model.ids import new_id
+
+    now_ns = time.time_ns()  # noqa: TID251  # jobman.clock is imported after the claim, with all the rest
+    claimant = Claimant(new_id(now_ns, os.urandom(10)), own_identity_fields(), (owner.lock.device, owner.lock.inode))
+    claim_job(
+        owner.store,
+        owner.job_id,
+        claimant=claimant,
+        credential_hash=handshake.digest(credential),
+        wall_ns=now_ns,
+    )
+    return claimant.supervisor_id
+
+
+def _acknowledge(line: bytes) -> None:
+    try:
+        os.write(1, line)
+    except OSError:
+        pass  # the client is gone; the claim is durable and anybody can see it
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+
+
+def _log_to(path: str) -> None:
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.dup2(log, 2)
+    os.close(log)
+
+
+def _exit(status: int) -> None:
+    import sys
+
+    error = sys.exc_info()[1]
+    if error is not None and not isinstance(error, SystemExit):
+        sys.excepthook(type(error), error, error.__traceback__)
+    # No interpreter shutdown: nothing is buffered, and a supervisor should be gone when it is done.
+    os._exit(status)

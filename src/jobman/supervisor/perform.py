@@ -1,0 +1,292 @@
+"""Committing and performing what was decided; one small method per act.
+
+Intent is durable before its effect. A method that loses a compare-and-swap changes nothing: the loop reads the store
+again and decides again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from jobman import process
+from jobman.clock import Clock
+from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError
+from jobman.logs.layout import create_run_directory, remove_unused_run_directory, run_directory
+from jobman.model.events import Transition
+from jobman.model.ids import RANDOM_BYTES, new_id
+from jobman.model.state import Admission, JobPhase, Reason, RunPhase, Snapshot
+from jobman.model.transitions import running, stopping
+from jobman.model.transitions._change import Now
+from jobman.model.transitions.running import Finish, Retry, RunEnd
+from jobman.model.transitions.submission import LEASE_NS
+from jobman.policy.classify import recorded_exit, run_outcome
+from jobman.policy.completion import EndedRun, after_run
+from jobman.policy.decide import Act, Decision
+from jobman.process.spawn import submitter_environment
+from jobman.process.wake import wake
+from jobman.store.commit import commit, record_identity, record_signalled, renew_lease
+from jobman.store.dependencies import dependents_to_wake, record_observations
+from jobman.supervisor.observe import Observer
+from jobman.supervisor.ownership import Ownership
+from jobman.supervisor.run import ActiveRun, Ending, RunContext
+
+_RENEW_EVERY_NS = 5_000_000_000
+
+
+class Performer:
+    """Turns decisions into commits and effects.
+
+    Attributes:
+        active: the run between its reservation and its recorded end.
+    """
+
+    def __init__(self, owner: Ownership, observer: Observer, clock: Clock) -> None:
+        self.active: ActiveRun | None = None
+        self._owner = owner
+        self._store = owner.store
+        self._observer = observer
+        self._clock = clock
+        self._adopts = process.become_subreaper()
+        self._renew_at_ns = 0
+        self._acts: dict[Act, Callable[[Decision], None]] = {
+            Act.REQUEST_CANCEL: self._request_cancel,
+            Act.REQUEST_JOB_TIMEOUT: self._request_job_timeout,
+            Act.REQUEST_RUN_TIMEOUT: self._request_run_timeout,
+            Act.AWAIT_PREREQUISITES: self._await_prerequisites,
+            Act.RECORD_OBSERVATIONS: self._record_observations,
+            Act.ENQUEUE: self._enqueue,
+            Act.ADMIT: self._admit,
+            Act.RESERVE_RUN: self._reserve_run,
+            Act.LAUNCH: self._launch,
+            Act.RECORD_IDENTITY: self._record_identity,
+            Act.OPEN_GATE: self._open_gate,
+            Act.CLOSE_GATE: self._close_gate,
+            Act.PUBLISH_START: self._publish_start,
+            Act.ASK: self._ask,
+            Act.INSIST: self._insist,
+            Act.RECORD_SIGNALLED: self._record_signalled,
+            Act.STOP_DRAINING: self._stop_draining,
+            Act.END_RUN: self._end_run,
+            Act.FINISH: self._finish,
+        }
+
+    def perform(self, decision: Decision) -> None:
+        """Do what was decided.
+
+        Raises:
+            RevisionConflictError: somebody changed the job first; nothing was done.
+            StoreBusyError: the store could not be written to in time; nothing was done.
+            StoreFailureError: the store cannot be written to; nothing was done.
+        """
+        self._acts[decision.act](decision)
+
+    def renew_lease_if_due(self) -> None:
+        """Renew the lease every 5 s while slots are held; a renewal that fails is simply tried again later."""
+        now_ns = self._clock.monotonic_ns()
+        if self._observer.store_gone or self._observer.snapshot.admission is None or now_ns < self._renew_at_ns:
+            return
+        self._renew_at_ns = now_ns + _RENEW_EVERY_NS
+        try:
+            renew_lease(self._store, self._observer.snapshot, self._clock.wall_ns() + LEASE_NS)
+        except (StoreBusyError, StoreFailureError):
+            pass
+
+    # --- Commits ---------------------------------------------------------------------------------------------------
+
+    def _commit(self, transition: Transition | None) -> None:
+        if transition is None:
+            return
+        # Without a store the supervisor goes on in memory until its target has ended (D43).
+        if not self._observer.store_gone:
+            commit(self._store, transition)
+        self._observer.snapshot = _present(transition.after)
+
+    def _now(self) -> Now:
+        return Now(self._clock.wall_ns(), self._clock.monotonic_ns())
+
+    def _snapshot(self) -> Snapshot:
+        return self._observer.snapshot
+
+    # --- Before and between runs -----------------------------------------------------------------------------------
+
+    def _request_cancel(self, decision: Decision) -> None:
+        self._commit(stopping.request_cancel(self._snapshot(), self._now(), decision.reason))
+
+    def _request_job_timeout(self, _decision: Decision) -> None:
+        self._commit(stopping.request_job_timeout(self._snapshot(), self._now()))
+
+    def _request_run_timeout(self, _decision: Decision) -> None:
+        self._commit(stopping.request_run_timeout(self._snapshot(), self._now()))
+
+    def _await_prerequisites(self, _decision: Decision) -> None:
+        self._commit(running.await_prerequisites(self._snapshot(), self._now()))
+        self._observer.reload_dependencies()
+
+    def _record_observations(self, decision: Decision) -> None:
+        record_observations(self._store, self._owner.job_id, decision.edges, self._clock.wall_ns())
+        self._observer.reload_dependencies()
+
+    def _enqueue(self, decision: Decision) -> None:
+        self._commit(running.enqueue(self._snapshot(), Reason(decision.reason), self._now()))
+
+    def _admit(self, _decision: Decision) -> None:
+        now = self._now()
+        slots = self._observer.spec.slots
+        admission = Admission(self._new_id(), self._owner.job_id, slots, now.wall_ns, now.wall_ns + LEASE_NS)
+        self._renew_at_ns = now.monotonic_ns + _RENEW_EVERY_NS
+        self._commit(running.admit(self._snapshot(), admission, now))
+
+    def _finish(self, decision: Decision) -> None:
+        if decision.finish is None:
+            raise AssertionError(decision)
+        self._commit(running.finish_without_run(self._snapshot(), decision.finish, self._now()))
+        self._wake_dependents()
+
+    # --- The run ---------------------------------------------------------------------------------------------------
+
+    def _reserve_run(self, _decision: Decision) -> None:
+        transition = running.reserve_run(self._snapshot(), self._new_id(), self._now())
+        run = transition.after.run
+        if run is None:
+            raise AssertionError(transition)
+        root, job_id = self._store.root, self._owner.job_id
+        try:
+            directory = create_run_directory(root, job_id, run.number)
+        except OSError:
+            # A run without logs is better than no run: its capture will find nothing to write to and say so.
+            directory = run_directory(root, job_id, run.number)
+        try:
+            self._commit(transition)
+        except BaseException:
+            remove_unused_run_directory(root, job_id, run.number)
+            raise
+        context = RunContext(
+            root,
+            self._observer.spec,
+            directory,
+            self._clock,
+            self._inherited(),
+            self._owner.umask,
+            self._owner.lock.fileno(),
+            self._adopts,
+        )
+        self.active = ActiveRun(context, run, paused_ns=transition.after.job.total_paused_ns)
+
+    def _launch(self, _decision: Decision) -> None:
+        self._run().launch()
+
+    def _record_identity(self, _decision: Decision) -> None:
+        active, run = self._run(), self._snapshot().run
+        if active.identity is None or run is None:
+            raise RevisionConflictError(entity=f"run {active.run_id}")
+        if self._observer.store_gone:
+            identified = run._replace(identity=active.identity)
+        else:
+            identified = record_identity(self._store, run, active.identity)
+        self._observer.snapshot = self._snapshot()._replace(run=identified)
+
+    def _open_gate(self, _decision: Decision) -> None:
+        self._run().open_gate()
+
+    def _close_gate(self, _decision: Decision) -> None:
+        self._run().close_gate()
+
+    def _publish_start(self, _decision: Decision) -> None:
+        active = self._run()
+        if active.identity is None:
+            raise AssertionError(active.run_id)
+        self._commit(running.start_run(self._snapshot(), active.identity, active.executable, self._now()))
+
+    def _ask(self, _decision: Decision) -> None:
+        self._run().ask()
+
+    def _insist(self, _decision: Decision) -> None:
+        self._run().insist()
+
+    def _record_signalled(self, _decision: Decision) -> None:
+        run, at_ns = self._snapshot().run, self._clock.wall_ns()
+        if run is None:
+            return
+        signalled = run._replace(signalled_at_ns=max(at_ns, run.latest_ns()))
+        if not self._observer.store_gone:
+            try:
+                signalled = record_signalled(self._store, run, at_ns)
+            except (StoreBusyError, StoreFailureError):
+                pass  # the ladder must not wait for a note about itself
+        self._observer.snapshot = self._snapshot()._replace(run=signalled)
+
+    def _stop_draining(self, _decision: Decision) -> None:
+        self._run().stop_draining()
+
+    def _end_run(self, _decision: Decision) -> None:
+        active, now = self._run(), self._now()
+        snapshot = self._snapshot()
+        if snapshot.run is None:
+            raise AssertionError(active.run_id)
+        end = _judge(snapshot, active.collect(), self._observer)
+        following = self._what_follows(snapshot, end, now)
+        self._commit(running.end_run(snapshot, end, following, now))
+        self.active = None
+        if isinstance(following, Retry) and following.next_run_at_ns is not None:
+            pause_ns = following.next_run_at_ns - now.wall_ns
+            self._observer.backoff_due_ns = self._clock.boottime_ns() + pause_ns
+        self._wake_dependents()
+
+    def _what_follows(self, snapshot: Snapshot, end: RunEnd, now: Now) -> Retry | Finish:
+        ended = EndedRun(
+            counters=running.count(snapshot.job.counters, end.outcome),
+            outcome=end.outcome,
+            exit=end.exit,
+            intent=snapshot.job.intent,
+            problem=end.problem,
+            completed_at_ns=now.wall_ns,
+            jitter_draw_ns=self._jitter_ns(),
+        )
+        return after_run(self._observer.spec, ended)
+
+    def _jitter_ns(self) -> int:
+        longest_ns = max(self._observer.spec.failure_delay.jitter_ns, self._observer.spec.success_delay.jitter_ns)
+        return int.from_bytes(os.urandom(8), "little") % (longest_ns + 1)
+
+    def _wake_dependents(self) -> None:
+        if self._snapshot().job.phase != JobPhase.COMPLETED or self._observer.store_gone:
+            return
+        for job_id in dependents_to_wake(self._store, self._owner.job_id):
+            wake(f"{self._store.root}/run/{job_id}.wake")
+
+    def _run(self) -> ActiveRun:
+        if self.active is None:
+            raise AssertionError("no active run")
+        return self.active
+
+    def _inherited(self) -> dict[bytes, bytes]:
+        environment = submitter_environment()
+        environment[b"JOBMAN_JOB_ID"] = self._owner.job_id.encode()
+        name = self._observer.spec.name
+        environment.pop(b"JOBMAN_JOB_NAME", None)
+        if name:
+            environment[b"JOBMAN_JOB_NAME"] = name.encode()
+        return environment
+
+    def _new_id(self) -> str:
+        return new_id(self._clock.wall_ns(), os.urandom(RANDOM_BYTES))
+
+
+def _judge(snapshot: Snapshot, ending: Ending, observer: Observer) -> RunEnd:
+    run = snapshot.run
+    if run is None:
+        raise AssertionError(snapshot.job.id)
+    rules = observer.spec.classification
+    outcome = run_outcome(snapshot.job, run, start_failed=ending.start_failed, exit_=ending.exit, rules=rules)
+    return RunEnd(outcome, recorded_exit(outcome, ending.exit), ending.logs, ending.usage, ending.problem)
+
+
+def _present(after: Snapshot) -> Snapshot:
+    """Drop what a transition has ended: a completed run is history, a released admission holds nothing."""
+    run, admission = after.run, after.admission
+    if run is not None and run.phase == RunPhase.COMPLETED:
+        run = None
+    if admission is not None and admission.released_at_ns is not None:
+        admission = None
+    return after._replace(run=run, admission=admission)
