@@ -1,0 +1,154 @@
+"""What tests share: the installed command, waiting for a condition, finding processes by their state directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+DEADLINE_S = 15.0
+_JOBMAN_NAMES = ("JOBMAN_", "XDG_")
+
+
+def installed_command() -> str:
+    """Return the path of the console script beside the interpreter that runs the tests."""
+    path = os.path.join(os.path.dirname(sys.executable), "jobman")
+    assert os.path.exists(path), "install the package: pip install -e ."
+    return path
+
+
+def clean_environment(state: Path, **more: str) -> dict[str, str]:
+    """Return this process's environment without anything of a user's Jobman, pointing at ``state``."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_JOBMAN_NAMES)}
+    home = state.parent / "home"
+    home.mkdir(exist_ok=True)
+    return kept | {"JOBMAN_STATE_DIR": str(state), "HOME": str(home)} | more
+
+
+class Result(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    status: int
+    out: str
+    err: str
+    raw: bytes
+
+
+class Cli:
+    """Runs the installed command as a user would, in a state directory of its own."""
+
+    def __init__(self, state: Path, cwd: Path) -> None:
+        self.state = state
+        self.cwd = cwd
+        self.environment = clean_environment(state)
+
+    def __call__(self, *words: str | bytes, status: int | None = 0, **options: Any) -> Result:
+        """Run ``jobman WORDS``; ``status`` is the exit status that is expected, ``None`` for any."""
+        options.setdefault("cwd", self.cwd)
+        options.setdefault("env", self.environment)
+        options.setdefault("timeout", DEADLINE_S)
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
+        done = subprocess.run([installed_command(), *words], capture_output=True, check=False, **options)
+        out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        assert status is None or done.returncode == status, f"{words}: status {done.returncode}\n{out}{err}"
+        return Result(done.returncode, out, err, done.stdout)
+
+    def run(self, *words: str | bytes, flags: Sequence[str] = (), **options: Any) -> str:
+        """Submit ``jobman run FLAGS -- WORDS`` and return the job's ID."""
+        job_id = self("run", *flags, "--", *words, **options).out
+        assert job_id.endswith("\n")
+        return job_id.strip()
+
+    def json(self, *words: str) -> Any:
+        """Return ``data`` of a command's JSON document."""
+        document = json.loads(self(*words, "--json").out)
+        assert document["schema_version"] == 1
+        return document["data"]
+
+    def wait(self, job_id: str) -> str:
+        """Wait for a job; return its outcome."""
+        return self("wait", job_id, status=None).out.strip().partition("\t")[2]
+
+    def finish(self, *words: str | bytes, flags: Sequence[str] = (), **options: Any) -> str:
+        """Submit a job, wait for its end, and return its ID."""
+        job_id = self.run(*words, flags=flags, **options)
+        self.wait(job_id)
+        return job_id
+
+    def phase(self, job_id: str) -> str:
+        """Return the phase of a job."""
+        return str(self.json("status", job_id)["phase"])
+
+    def await_phase(self, job_id: str, *phases: str) -> None:
+        """Wait until a job is in one of ``phases``."""
+        eventually(lambda: self.phase(job_id) in phases, f"{job_id} is never {phases}, but {self.phase(job_id)}")
+
+
+def eventually(condition: Callable[[], object], message: str = "", within: float = DEADLINE_S) -> None:
+    """Wait until ``condition`` holds, with a hard deadline."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, message or "the condition never came true"
+        time.sleep(0.01)
+
+
+def processes_of(state: Path) -> dict[int, str]:
+    """Return the living processes whose environment names ``state``: PID and command line, ourselves excepted."""
+    found = {}
+    wanted = b"JOBMAN_STATE_DIR=" + os.fsencode(state)
+    for pid in _pids():
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            zombie = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "Z"
+        except OSError:
+            continue
+        if wanted in environment and pid != os.getpid() and not zombie:
+            found[pid] = command.strip()
+    return found
+
+
+def assert_no_process(state: Path) -> None:
+    """Fail, after a moment of grace, if a process of ``state`` is left; kill it so that it harms no other test."""
+    try:
+        eventually(lambda: not processes_of(state), within=5.0)
+    except AssertionError:
+        left = processes_of(state)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        pytest.fail(f"processes left behind: {left}")
+
+
+def require_tool(name: str) -> str:
+    """Return the path of a system tool; without it the test is skipped, or fails where CI demands all tools."""
+    path = shutil.which(name)
+    if path is None:
+        message = f"{name} is not installed"
+        if os.environ.get("JOBMAN_REQUIRE_TOOLS") == "1":
+            pytest.fail(message)
+        pytest.skip(message)
+    return path
+
+
+def supervisor_pids(state: Path) -> list[int]:
+    """Return the PIDs of the supervisors that live in ``state``."""
+    return [pid for pid, command in processes_of(state).items() if "supervisor/__main__.py" in command]
+
+
+def environment_without(environment: Mapping[str, str], *names: str) -> dict[str, str]:
+    """Return a copy of ``environment`` without ``names``."""
+    return {name: value for name, value in environment.items() if name not in names}
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
