@@ -275,7 +275,7 @@ os.write(os.open({str(tmp_path / "result")!r}, os.O_WRONLY | os.O_CREAT), output
 def test_the_liveness_lock_is_closed_in_the_child_and_not_unlocked(tmp_path: Path) -> None:
     lock = LivenessLock.acquire(str(tmp_path / "lock"))
     child = process.launch_gated(request(b"true"), close_in_child=(lock.fileno(),))
-    until(lambda: set(os.listdir(f"/proc/{child.pid}/fd")) == _gated_descriptors(child.pid))
+    until(lambda: _has_pipes_only(child.pid), what="a child that waits at its gate")
     assert probe(lock.path, lock.device, lock.inode) == HELD
     lock.close()
     assert probe(lock.path, lock.device, lock.inode) == FREE
@@ -283,10 +283,13 @@ def test_the_liveness_lock_is_closed_in_the_child_and_not_unlocked(tmp_path: Pat
     finish(child, closed=(child.gate_fd,))
 
 
-def _gated_descriptors(pid: int) -> set[str]:
-    """0-2 and the two pipes; the lock is a regular file."""
-    links = {fd: os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
-    return {fd for fd, target in links.items() if fd in ("0", "1", "2") or target.startswith("pipe:")}
+def _has_pipes_only(pid: int) -> bool:
+    """Whether nothing but 0-2 and pipes is open; the lock is a regular file."""
+    try:
+        links = {fd: os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    except FileNotFoundError:  # closed meanwhile
+        return False
+    return all(fd in ("0", "1", "2") or target.startswith("pipe:") for fd, target in links.items())
 
 
 # --- Failures --------------------------------------------------------------------------------------------------------

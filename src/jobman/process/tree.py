@@ -73,20 +73,39 @@ def members(tree: RunTree, *, helpers: Collection[int] = ()) -> tuple[Member, ..
     Raises:
         OSError: The process table cannot be read.
     """
-    # Reading the table takes a while, in which a process can fork into a place already read and exit: "none" is asked
-    # for twice.
-    return _scan(tree, helpers) or _scan(tree, helpers)
+    entries = table()
+    # The table took milliseconds to read. A chain whose every link forks and exits was missed by that every time, but
+    # its present link is a child of ours: the youngest child comes last.
+    for pid in reversed(children(tree.supervisor_pid) if tree.adopts else ()):
+        fresh = None if pid in entries else entry(pid)
+        if fresh is not None:
+            entries[pid] = fresh
+    return _members_among(entries, tree, helpers)
 
 
 def has_members(tree: RunTree, *, helpers: Collection[int] = ()) -> bool:
-    """Whether a process of the run lives; cheap when the supervisor has no child left but its helpers.
+    """Whether a process of the run lives; cheap, and certain if the supervisor adopts and has one thread.
 
     Raises:
         OSError: The process table cannot be read.
     """
-    if tree.adopts and not _has_living_child(tree, helpers):
+    if not tree.adopts:
+        return bool(members(tree, helpers=helpers))
+    # Every member lives below a child of ours that is a member too, so the children alone decide. One that ended after
+    # they were listed has handed its own to us by then: look until nobody was added.
+    seen = {*helpers}
+    while fresh := [pid for pid in children(tree.supervisor_pid) if pid not in seen]:
+        if any(_is_member_child(pid, tree) for pid in reversed(fresh)):
+            return True
+        seen.update(fresh)
+    return False
+
+
+def _is_member_child(pid: int, tree: RunTree) -> bool:
+    found = entry(pid)
+    if found is None or found.dead or identity_of(found) in tree.ignored:
         return False
-    return bool(members(tree, helpers=helpers))
+    return pid == tree.leader_pid or not _is_foreign(found, tree.run_id)
 
 
 def adopted(supervisor_pid: int, *, helpers: Collection[int] = ()) -> frozenset[ProcessIdentity]:
@@ -116,8 +135,7 @@ def reap_adopted(tree: RunTree, *, helpers: Collection[int] = ()) -> Usage:
     return usage
 
 
-def _scan(tree: RunTree, helpers: Collection[int]) -> tuple[Member, ...]:
-    entries = table()
+def _members_among(entries: Mapping[int, Entry], tree: RunTree, helpers: Collection[int]) -> tuple[Member, ...]:
     offspring = _offspring(entries)
     ours = _descendants((tree.supervisor_pid,), offspring) - {tree.supervisor_pid}
     ours |= {found.pid for found in entries.values() if found.pgid == tree.leader_pid}
@@ -126,23 +144,6 @@ def _scan(tree: RunTree, helpers: Collection[int]) -> tuple[Member, ...]:
     # The leader is exempt: until its exec its environment is the supervisor's.
     roots = {pid for pid in ours if pid != tree.leader_pid and _is_foreign(entries[pid], tree.run_id)}
     return _as_members(ours - _descendants(roots, offspring), entries)
-
-
-def _has_living_child(tree: RunTree, helpers: Collection[int]) -> bool:
-    """Whether the supervisor has a child that could be a member, or have one below it."""
-    listed: tuple[int, ...] | None = None
-    present = children(tree.supervisor_pid)
-    # A child that ended after the list was read has handed its own children to us: look until the list stands still.
-    while present != listed:
-        listed = present
-        for pid in listed:
-            found = entry(pid)
-            if pid in helpers or found is None or found.dead:
-                continue
-            if pid == tree.leader_pid or identity_of(found) not in tree.ignored:
-                return True
-        present = children(tree.supervisor_pid)
-    return False
 
 
 # --- Of a dead supervisor ------------------------------------------------------------------------------------------
