@@ -100,6 +100,17 @@ def test_a_run_without_output_prints_nothing(run: str) -> None:
         assert shown(run, view, lines=3) == b""
 
 
+def test_reading_many_segments_keeps_few_files_open_and_none_at_the_end(run: str) -> None:
+    record(run, [Write(stream, b"x") for _ in range(30) for stream in (OUT, ERR)], segment_bytes=1)
+    before = len(os.listdir("/proc/self/fd"))
+    for view in View:
+        source = open_run(run, 1, view=view)
+        most = max(len(os.listdir("/proc/self/fd")) for _block in source.forward())
+        assert most <= before + 4, "the directory, the index and one file of each stream"
+        assert printed(source, lines=2)
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_blocks_of_output_are_neither_tiny_nor_large(run: str) -> None:
     """Field case 20: blocks, never lines."""
     record(run, [Write(stream, b"x" * size) for size in (5, 70_000, 9, 800_000) for stream in (OUT, ERR)])

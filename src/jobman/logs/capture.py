@@ -129,8 +129,7 @@ class Capture:
         self._finish_chunk()
         self._due_ns = None
         self._batch_bytes = 0
-        if self._chunks:
-            self._guard(self._commit)
+        self._guard(self._commit)
 
     def degrade(self, code: Diagnostic, text: str) -> None:
         """Note that output was lost outside of this capture, such as by ``descendant_holds_output``.
@@ -172,7 +171,7 @@ class Capture:
     def _write_pieces(self, sink: _Sink, data: bytes | memoryview) -> None:
         rest = memoryview(data)
         while rest and sink.file is not None:
-            self._guard(lambda: self._make_room(sink))
+            self._make_room(sink)
             written = self._append(sink, rest[: self._room])
             rest = rest[written:]
             if not written:

@@ -268,6 +268,14 @@ def test_a_full_disk_at_the_first_byte_is_no_crash(run: str, clock: FakeClock) -
     assert capture.close().stdout_bytes == 0
 
 
+def test_what_would_have_been_discarded_anyway_is_not_counted_as_dropped(run: str, clock: FakeClock) -> None:
+    capture = Capture(run, clock=clock, streams=(OUT,))
+    fill_the_disk(capture, "stdout.log")
+    capture.write(OUT, b"abc")
+    capture.write(ERR, b"never captured")
+    assert capture.dropped_bytes == 3
+
+
 def test_an_index_that_takes_no_record_ends_recording(run: str, clock: FakeClock) -> None:
     capture = Capture(run, clock=clock)
     fill_the_disk(capture, "chunks.idx")
@@ -371,15 +379,16 @@ def test_a_removed_file_degrades_recording_and_is_not_made_again(run: str, clock
     assert not os.path.exists(f"{run}/{name}")
 
 
-def test_a_file_removed_after_the_last_batch_is_noticed_at_the_end(run: str, clock: FakeClock) -> None:
+@pytest.mark.parametrize("name", ["stdout.log", "stderr.log", "chunks.idx"])
+def test_a_file_removed_after_the_last_batch_is_noticed_at_the_end(run: str, clock: FakeClock, name: str) -> None:
     """Field case 21."""
     capture = Capture(run, clock=clock)
     capture.write(OUT, b"before")
     capture.flush()
-    os.unlink(f"{run}/stdout.log")
+    os.unlink(f"{run}/{name}")
     result = capture.close()
     assert result[:2] == (LogIntegrity.PARTIAL, RecordingHealth.DEGRADED)
-    assert result.problem == Problem(Diagnostic.LOG_FILE_REMOVED, "stdout.log was removed while it was being recorded")
+    assert result.problem == Problem(Diagnostic.LOG_FILE_REMOVED, f"{name} was removed while it was being recorded")
 
 
 def test_a_removed_directory_is_no_crash(run: str, clock: FakeClock) -> None:
