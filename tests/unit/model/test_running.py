@@ -9,6 +9,7 @@ import pytest
 from jobman.errors import InvariantError, TransitionError
 from jobman.model.events import EventType
 from jobman.model.state import (
+    Counters,
     Diagnostic,
     JobOutcome,
     JobPhase,
@@ -20,13 +21,29 @@ from jobman.model.state import (
     RunPhase,
     Snapshot,
 )
-from jobman.model.transitions.running import Finish, Retry, RunEnd, end_run, enqueue, finish_without_run
+from jobman.model.transitions.running import (
+    Finish,
+    Retry,
+    RunEnd,
+    await_prerequisites,
+    end_run,
+    enqueue,
+    finish_without_run,
+)
 from tests.moves import PLAIN, SECOND_NS, SITUATIONS, instant, reload, walk
 
 SOON = instant(20)
 SUCCESS = RunEnd(RunOutcome.SUCCESS, RunExit(SOON.wall_ns, exit_code=0), PLAIN.logs)
 FAILURE = RunEnd(RunOutcome.FAILURE, RunExit(SOON.wall_ns, exit_code=3), PLAIN.logs)
 SUCCEEDED = Finish(JobOutcome.SUCCESS, Reason.SUCCESS_TARGET)
+
+
+def test_prerequisites_gate_only_the_first_run() -> None:
+    """H.2."""
+    fresh = SITUATIONS["starting, claimed"]
+    ran_once = fresh._replace(job=fresh.job._replace(counters=Counters(1, 0, 1)))
+    with pytest.raises(TransitionError):
+        await_prerequisites(ran_once, SOON)
 
 
 def test_satisfied_prerequisites_are_dated_when_the_job_is_queued() -> None:
