@@ -51,7 +51,8 @@ def specify(parsed: Parsed, store: Store, directory: str) -> JobSpec:
 
 
 def _environment(parsed: Parsed) -> Environment:
-    assignments = dict(parsed.value("env"))
+    # The last of a name wins; the parser has seen to it that there is a name and a "=".
+    assignments = dict(text.split("=", 1) for text in parsed.value("env"))
     removals = tuple(sorted(set(parsed.value("unset-env"))))
     for flag, names in (("--env", assignments), ("--unset-env", removals)):
         for name in names:

@@ -68,6 +68,8 @@ def _directory(flag: str) -> str:
         if not flag.startswith("/"):
             raise WorkingDirectoryError(detail=(error.strerror or str(error)).lower()) from error
         found = os.path.normpath(flag)
+    # POSIX lets two leading slashes mean something else, and normpath keeps them; here they never do.
+    found = "/" + found.lstrip("/")
     return os.fsencode(found).decode("utf-8", "surrogateescape")
 
 
