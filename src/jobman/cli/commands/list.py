@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobman.cli.commands._backend import clock, store_of
 from jobman.cli.output import out
 from jobman.cli.parser import Parsed
+from jobman.errors import UsageError
 from jobman.service.query import enumerate_jobs
 from jobman.store.connection import Store
 from jobman.store.jobs import JobFilter, load_job
@@ -30,6 +31,7 @@ def run(parsed: Parsed) -> int:
 
 def _filter(parsed: Parsed, store: Store) -> JobFilter:
     before = parsed.value("before")
+    _require_text(parsed, "name", "name-match", "group", "tag")
     return JobFilter(
         phases=parsed.value("phase"),
         outcomes=parsed.value("outcome"),
@@ -42,6 +44,15 @@ def _filter(parsed: Parsed, store: Store) -> JobFilter:
         submitted_before_ns=parsed.value("submitted-before"),
         before=load_job(store, before) if before else None,
     )
+
+
+def _require_text(parsed: Parsed, *flags: str) -> None:
+    # Bytes that are not UTF-8 are in no name or label, and the store could not even be asked for them.
+    for flag in flags:
+        value = parsed.value(flag)
+        for text in (value,) if isinstance(value, str) else value:
+            if any("\ud800" <= char <= "\udfff" for char in text):
+                raise UsageError(detail=f"--{flag} must be valid UTF-8")
 
 
 def _activity(parsed: Parsed) -> bool | None:
