@@ -24,7 +24,8 @@ def state_directory(flag: str) -> str:
 def _default() -> str:
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
-        home = os.path.expanduser("~")
+        # An empty HOME is no home; expanduser would make "/" of it. A missing one is looked up by user ID.
+        home = os.path.expanduser("~") if os.environ.get("HOME") != "" else ""
         if not os.path.isabs(home):
             raise StateDirectoryError(path="~", detail="there is no home directory")
         base = os.path.join(home, ".local", "state")
