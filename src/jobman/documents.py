@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from jobman.config.redaction import redact
 from jobman.logs.layout import run_directory
@@ -18,10 +17,15 @@ from jobman.model.state import Admission, Job, LogIntegrity, Run, RunExit, RunPh
 from jobman.policy.liveness import Verdict
 from jobman.policy.waiting import DependencyState
 from jobman.service.query import Detail, Listed, Summary
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    Document = dict[str, Any]
 
 SCHEMA_VERSION = 1
 _PREFIX = f'{{"schema_version":{SCHEMA_VERSION},"data":'
-Document = dict[str, Any]
 
 
 def envelope(data: object) -> str:

@@ -7,14 +7,15 @@ synced, then the directory if it has a new file, and only then are the index rec
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobman.logs import index, layout
 from jobman.logs.durable import DurableFile, RecordingError, attempt, degraded, refused
 from jobman.model.state import Diagnostic, LogIntegrity, Problem, RecordingHealth, Stream
+from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Final
 
     from jobman.clock import Clock
 

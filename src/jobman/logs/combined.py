@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Self
 
 from jobman.errors import CorruptIndexError, MissingLogError
 from jobman.logs import layout
 from jobman.logs.index import RECORD_BYTES, Chain, IndexFile, Record, whole_records
 from jobman.logs.runfiles import Inventory, Notice, NoticeKind, RunFiles, joined, take_inventory
+from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
 
     from jobman.model.state import Stream
 

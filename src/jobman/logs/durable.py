@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
 
 from jobman.model.state import Diagnostic, Problem
+from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Final
 
 # O_APPEND: after a truncation by somebody else, bytes go to the new end instead of leaving a hole.
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

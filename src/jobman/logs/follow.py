@@ -8,12 +8,12 @@ between two polls.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from jobman.logs import layout
 from jobman.logs.layout import View
 from jobman.logs.runfiles import BLOCK_BYTES
 from jobman.model.state import Stream
+from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
 
 import google_crc32c
 
 from jobman.errors import CorruptIndexError
 from jobman.model.state import Stream
+from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Final
 
 RECORD_BYTES: Final = 52
 LARGEST_CHUNK: Final = 16 * 1024 * 1024

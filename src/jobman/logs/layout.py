@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import stat
 from enum import StrEnum
-from typing import Final, Self
 
 from jobman.errors import MissingLogError, UnsafeLogError
 from jobman.model.state import Stream
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Final, Self
 
 ACTIVE_MARKER: Final = ".active"
 INDEX: Final = "chunks.idx"

@@ -6,11 +6,10 @@ backward: that is all that ``--lines`` and ``--all`` need. Sources hold no open 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from jobman.logs.layout import LogDirectory, View
 from jobman.logs.runfiles import RunFiles, joined, take_inventory
 from jobman.model.state import Stream
+from jobman.values import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +30,9 @@ class Source(Protocol):
 
     def forward(self, skip: int = 0) -> Iterator[bytes]:
         """Yield all bytes but the first ``skip``, in blocks of 1 byte to 256 KiB."""
-        ...
 
     def backward(self) -> Iterator[bytes]:
         """Yield all bytes in such blocks, the last block first."""
-        ...
 
 
 class Literal:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from jobman.errors import UnsafeLogError
 from jobman.logs import layout
 from jobman.model.state import Stream
+from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Final, Self
 
 BLOCK_BYTES: Final = 256 * 1024
 

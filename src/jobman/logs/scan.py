@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobman.errors import CorruptIndexError, MissingLogError, UnsafeLogError
 from jobman.logs import layout
 from jobman.logs.combined import check_index, unindexed_bytes
 from jobman.logs.runfiles import take_inventory
 from jobman.model.state import LogIntegrity
+from jobman.values import NamedTuple
 
 
 class ScanResult(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from jobman.model.state import Snapshot
+from jobman.values import NamedTuple
 
 
 class EntityKind(StrEnum):

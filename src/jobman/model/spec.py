@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from itertools import pairwise
-from typing import NamedTuple
 
 from jobman.errors import InvalidSpecError
 from jobman.model.ids import is_id
 from jobman.model.scalars import INT64_MAX
 from jobman.model.state import JobOutcome
+from jobman.values import NamedTuple
 
 DEFAULT_GRACE_NS = 10_000_000_000
 DEFAULT_DRAIN_TIMEOUT_NS = 10_000_000_000

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from jobman.errors import InvalidSpecError, InvalidValueError
 from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
@@ -29,9 +28,14 @@ from jobman.model.spec import (
     Timeouts,
     validate,
 )
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    Document = dict[str, Any]
 
 SCHEMA_VERSION = 2
-Document = dict[str, Any]
 
 
 def encode(spec: JobSpec) -> str:

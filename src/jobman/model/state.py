@@ -8,9 +8,9 @@ ones.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from jobman.model.identity import ProcessIdentity
+from jobman.values import NamedTuple
 
 
 class JobPhase(StrEnum):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobman.model.spec import JobSpec
 from jobman.model.state import (
     Counters,
@@ -18,6 +16,7 @@ from jobman.model.state import (
 from jobman.model.transitions.running import Finish, Retry
 from jobman.policy.backoff import delay_ns
 from jobman.policy.classify import is_retryable
+from jobman.values import NamedTuple
 
 
 class EndedRun(NamedTuple):

@@ -7,7 +7,6 @@ waits, signals or writes.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from jobman.model.spec import DEFAULT_DRAIN_TIMEOUT_NS, JobSpec
 from jobman.model.state import (
@@ -26,6 +25,7 @@ from jobman.model.transitions.running import Finish
 from jobman.policy.deadline import Budget
 from jobman.policy.ladder import Ladder, Rung, Step, next_step
 from jobman.policy.waiting import DependencyState, evaluate
+from jobman.values import NamedTuple
 
 ASKED_TO_END = "supervisor was asked to end (SIGTERM)"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from jobman.model.spec import StopPolicy
+from jobman.values import NamedTuple
 
 INSIST_EVERY_NS = 100_000_000
 """SIGKILL is repeated over the tree, because a member may have forked between the look and the signal."""

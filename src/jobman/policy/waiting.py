@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobman.model.spec import Dependency
 from jobman.model.state import JobOutcome, JobPhase
+from jobman.values import NamedTuple
 
 
 class DependencyState(NamedTuple):

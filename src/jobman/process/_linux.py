@@ -10,10 +10,10 @@ import os
 import signal
 import sys
 from functools import cache
-from typing import NamedTuple
 
 from jobman.errors import UnsupportedPlatformError
 from jobman.model.identity import Presence, ProcessIdentity
+from jobman.values import NamedTuple
 
 _DEAD = frozenset("ZXx")
 _PR_SET_CHILD_SUBREAPER = 36

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+
+from jobman.values import NamedTuple
 
 # The words that Go prints, which stored records and the retry rules of jobs are made of.
 _SIGNAL_NAMES = {

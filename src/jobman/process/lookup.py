@@ -5,10 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import Literal, NamedTuple
 
-Stage = Literal["lookup", "setup", "directory", "exec"]
-FailureCode = Literal["executable_not_found", "permission_denied", "working_directory_missing", "target_start_failed"]
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Stage = Literal["lookup", "setup", "directory", "exec"]
+    FailureCode = Literal[
+        "executable_not_found", "permission_denied", "working_directory_missing", "target_start_failed"
+    ]
+else:
+    Stage = FailureCode = str  # other modules import the names
+
 
 _NOT_THERE = frozenset((errno.ENOENT, errno.ENOTDIR))
 _WORDS = {

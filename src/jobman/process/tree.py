@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING, NamedTuple
 
 from jobman.model.identity import ProcessIdentity
 from jobman.process._linux import (
@@ -26,6 +25,7 @@ from jobman.process._linux import (
     table,
 )
 from jobman.process.exits import Usage, reap
+from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from jobman import recovery
 from jobman.clock import Clock
@@ -16,6 +15,7 @@ from jobman.model.state import Job, JobPhase, Run, RunPhase
 from jobman.service.query import select_run
 from jobman.store.connection import Store
 from jobman.store.jobs import load_job, load_runs
+from jobman.values import NamedTuple
 
 Write = Callable[[bytes], object]
 _FOLLOW_EVERY_S = 0.05

@@ -6,7 +6,6 @@ Each verb that names a job first reconciles that job, so that a dead owner is ne
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from jobman import recovery
 from jobman.clock import Clock
@@ -29,6 +28,7 @@ from jobman.store.jobs import (
     load_supervisor,
 )
 from jobman.store.selectors import resolve
+from jobman.values import NamedTuple
 
 
 class Summary(NamedTuple):

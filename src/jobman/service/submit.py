@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from jobman import handshake
 from jobman.clock import Clock
@@ -20,6 +19,7 @@ from jobman.service.launch import Candidate, resolve_failure
 from jobman.store.commit import commit_submission
 from jobman.store.connection import Store
 from jobman.store.selectors import resolve
+from jobman.values import NamedTuple
 
 
 class Requirement(NamedTuple):

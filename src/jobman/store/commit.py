@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TypeVar
 
 from jobman.errors import RevisionConflictError
 from jobman.model.events import Event, Transition
@@ -20,7 +19,6 @@ from jobman.store.rows import (
     JOBS,
     RUNS,
     SUPERVISORS,
-    Row,
     Table,
     admission_row,
     event_row,
@@ -28,9 +26,16 @@ from jobman.store.rows import (
     run_row,
     supervisor_row,
 )
+from jobman.values import TYPE_CHECKING
 
-Entity = Job | Run | Supervisor
-E = TypeVar("E", Job, Run, Supervisor)
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from jobman.store.rows import Row
+
+    Entity = Job | Run | Supervisor
+    E = TypeVar("E", Job, Run, Supervisor)
+
 _SAME_STATE = "revision = ? AND phase = ?"
 
 
@@ -88,7 +93,9 @@ def record_signalled(store: Store, run: Run, at_ns: int) -> Run:
     """
     at_ns = max(at_ns, run.latest_ns())
     with store.write():
-        store.execute(f"UPDATE runs SET signalled_at_ns = ? WHERE id = ? AND {_SAME_STATE}", (at_ns, *_state(run)))  # noqa: S608  # our own constants
+        store.execute(
+            f"UPDATE runs SET signalled_at_ns = ? WHERE id = ? AND {_SAME_STATE}", (at_ns, *_state(run))
+        )  # our own constants
         _require_one(store, run)
     return run._replace(signalled_at_ns=at_ns)
 
@@ -119,7 +126,9 @@ def append_events(store: Store, events: tuple[Event, ...]) -> None:
         store.execute(EVENTS.insert(), event_row(event, event_id))
 
 
-def _write(store: Store, table: Table, row: Callable[[E], Row], before: E | None, after: E | None) -> None:  # noqa: PLR0917  # one table, two values
+def _write(  # noqa: PLR0917  # one table, two values
+    store: Store, table: Table, row: Callable[[E], Row], before: E | None, after: E | None
+) -> None:
     if after is None or after == before:
         return
     if before is None:

@@ -20,7 +20,7 @@ def load_dependencies(store: Store, job_ids: Sequence[str]) -> dict[str, list[De
     """Return the edges of each of the jobs, by the ID they point to; a job without edges has no entry."""
     marks = ", ".join("?" * len(job_ids))
     statement = (
-        f"SELECT {_COLUMNS} FROM dependencies AS edge JOIN jobs AS other ON other.id = edge.depends_on"  # noqa: S608  # values are bound
+        f"SELECT {_COLUMNS} FROM dependencies AS edge JOIN jobs AS other ON other.id = edge.depends_on"
         f" WHERE edge.job_id IN ({marks}) ORDER BY edge.job_id, edge.depends_on"
     )
     found: dict[str, list[DependencyState]] = {}

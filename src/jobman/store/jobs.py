@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from jobman.errors import JobNotFoundError
 from jobman.model.spec import JobSpec
@@ -20,6 +19,7 @@ from jobman.store.rows import (
     run_from,
     supervisor_from,
 )
+from jobman.values import NamedTuple
 
 _PAGE = 500
 
@@ -30,7 +30,7 @@ def load_job(store: Store, job_id: str) -> Job:
     Raises:
         JobNotFoundError: there is none.
     """
-    rows = store.execute(f"SELECT {JOBS.select()} FROM jobs WHERE id = ?", (job_id,))  # noqa: S608  # our own columns
+    rows = store.execute(f"SELECT {JOBS.select()} FROM jobs WHERE id = ?", (job_id,))
     if not rows:
         raise JobNotFoundError(selector=job_id)
     return job_from(rows[0])
@@ -69,7 +69,7 @@ def load_runs(store: Store, job_ids: Sequence[str]) -> dict[str, list[Run]]:
     """Return the runs of each of the jobs, by ascending number; a job without runs has no entry."""
     runs: dict[str, list[Run]] = {}
     marks = ", ".join("?" * len(job_ids))
-    statement = f"SELECT {RUNS.select()} FROM runs WHERE job_id IN ({marks}) ORDER BY job_id, number"  # noqa: S608  # our own columns
+    statement = f"SELECT {RUNS.select()} FROM runs WHERE job_id IN ({marks}) ORDER BY job_id, number"
     for row in store.execute(statement, job_ids):
         run = run_from(row)
         runs.setdefault(run.job_id, []).append(run)
@@ -78,7 +78,7 @@ def load_runs(store: Store, job_ids: Sequence[str]) -> dict[str, list[Run]]:
 
 def load_supervisor(store: Store, job_id: str) -> Supervisor | None:
     """Return the owner of a job, present or past."""
-    statement = f"SELECT {SUPERVISORS.select()} FROM supervisors WHERE job_id = ?"  # noqa: S608  # our own columns
+    statement = f"SELECT {SUPERVISORS.select()} FROM supervisors WHERE job_id = ?"
     rows = store.execute(statement, (job_id,))
     return supervisor_from(rows[0]) if rows else None
 
@@ -86,8 +86,7 @@ def load_supervisor(store: Store, job_id: str) -> Supervisor | None:
 def latest_admission(store: Store, job_id: str) -> Admission | None:
     """Return the newest admission of a job, released or not."""
     statement = (
-        f"SELECT {ADMISSIONS.select()} FROM admissions WHERE job_id = ?"  # noqa: S608  # our own columns
-        " ORDER BY acquired_at_ns DESC, id DESC LIMIT 1"
+        f"SELECT {ADMISSIONS.select()} FROM admissions WHERE job_id = ? ORDER BY acquired_at_ns DESC, id DESC LIMIT 1"
     )
     rows = store.execute(statement, (job_id,))
     return admission_from(rows[0]) if rows else None
@@ -142,7 +141,9 @@ def list_jobs(store: Store, wanted: JobFilter, limit: int | None) -> Iterator[li
 def _page(store: Store, wanted: JobFilter, size: int) -> list[Job]:
     conditions, bindings = _conditions(wanted)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    statement = f"SELECT {JOBS.select()} FROM jobs{where} ORDER BY submitted_at_ns DESC, id DESC LIMIT ?"  # noqa: S608  # values are bound
+    statement = (
+        f"SELECT {JOBS.select()} FROM jobs{where} ORDER BY submitted_at_ns DESC, id DESC LIMIT ?"  # values are bound
+    )
     return [job_from(row) for row in store.execute(statement, (*bindings, size))]
 
 
@@ -176,8 +177,10 @@ def _read_snapshot(store: Store, job_id: str) -> Snapshot:
         return Snapshot(job)
     run = None
     if job.active_run_id is not None:
-        rows = store.execute(f"SELECT {RUNS.select()} FROM runs WHERE id = ?", (job.active_run_id,))  # noqa: S608  # our own columns
+        rows = store.execute(f"SELECT {RUNS.select()} FROM runs WHERE id = ?", (job.active_run_id,))
         run = run_from(rows[0])
-    statement = f"SELECT {ADMISSIONS.select()} FROM admissions WHERE job_id = ? AND released_at_ns IS NULL"  # noqa: S608  # our own columns
+    statement = (
+        f"SELECT {ADMISSIONS.select()} FROM admissions WHERE job_id = ? AND released_at_ns IS NULL"  # our own columns
+    )
     held = store.execute(statement, (job_id,))
     return Snapshot(job, run, load_supervisor(store, job_id), admission_from(held[0]) if held else None)

@@ -6,8 +6,6 @@ one has added columns to.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from jobman.model.events import Event
 from jobman.model.identity import ProcessIdentity
 from jobman.model.invariants import check_job, check_run, check_supervisor
@@ -34,8 +32,12 @@ from jobman.model.state import (
     Supervisor,
     SupervisorPhase,
 )
+from jobman.values import TYPE_CHECKING, NamedTuple
 
-Row = tuple[Any, ...]
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = tuple[Any, ...]
 
 
 class Table(NamedTuple):
@@ -52,12 +54,12 @@ class Table(NamedTuple):
     def insert(self) -> str:
         """Return the statement that inserts a row."""
         marks = ", ".join("?" * len(self.columns))
-        return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({marks})"  # noqa: S608  # our own constants
+        return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({marks})"
 
     def update(self, condition: str) -> str:
         """Return the statement that rewrites a row by its key, if ``condition`` holds too."""
         changes = ", ".join(f"{column} = ?" for column in self.columns[1:])
-        return f"UPDATE {self.name} SET {changes} WHERE {self.columns[0]} = ? AND {condition}"  # noqa: S608  # our own constants
+        return f"UPDATE {self.name} SET {changes} WHERE {self.columns[0]} = ? AND {condition}"
 
 
 JOBS = Table(

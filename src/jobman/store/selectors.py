@@ -32,7 +32,7 @@ def resolve(store: Store, selector: str) -> str:
 
 
 def _select(store: Store, condition: str, *bindings: str) -> list[str]:
-    statement = f"SELECT id FROM jobs WHERE {condition} ORDER BY id LIMIT {_SHOWN + 1}"  # noqa: S608  # values are bound
+    statement = f"SELECT id FROM jobs WHERE {condition} ORDER BY id LIMIT {_SHOWN + 1}"
     return [row[0] for row in store.execute(statement, bindings)]
 
 

@@ -6,7 +6,6 @@ Nothing here decides or commits; the loop asks how far the child has come (`Acti
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from jobman import process
 from jobman.clock import Clock
@@ -17,6 +16,7 @@ from jobman.model.state import Diagnostic, Problem, Run, RunExit, RunLogs, RunUs
 from jobman.policy.decide import ChildView, Stage
 from jobman.policy.ladder import Ladder
 from jobman.process import GatedChild, LaunchFailure, LaunchRequest, RunTree
+from jobman.values import NamedTuple
 
 READ_BYTES = 256 * 1024
 _RESCAN_NS = 20_000_000

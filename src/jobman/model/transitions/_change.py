@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NamedTuple
 
 from jobman.errors import TransitionError
 from jobman.model.events import EntityKind, Event, EventType, Transition
 from jobman.model.invariants import check_snapshot
 from jobman.model.state import Job, JobPhase, Pause, Run, Snapshot, Supervisor
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Now(NamedTuple):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobman.model.events import Event, EventType, Transition
 from jobman.model.state import (
     Diagnostic,
@@ -28,6 +26,7 @@ from jobman.model.transitions._change import (
     transition,
 )
 from jobman.model.transitions.running import count
+from jobman.values import NamedTuple
 
 
 class Loss(NamedTuple):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from jobman.model.events import EntityKind, Event, EventType, Transition
 from jobman.model.identity import ProcessIdentity
 from jobman.model.state import (
@@ -36,6 +34,10 @@ from jobman.model.transitions._change import (
     time_of,
     transition,
 )
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _COMPLETED_WITHOUT_RUN = {
     JobOutcome.CANCELLED: EventType.JOB_COMPLETED,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jobman.model.events import Event, EventType, Transition
 from jobman.model.state import JobPhase, Pause, Reason, Run, RunPhase, Snapshot, StopReason
 from jobman.model.transitions._change import (
@@ -18,6 +16,10 @@ from jobman.model.transitions._change import (
     time_of,
     transition,
 )
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _STOPPABLE = (
     JobPhase.WAITING,

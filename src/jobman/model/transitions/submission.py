@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobman.errors import TransitionError
 from jobman.model.events import EntityKind, Event, EventType, Transition
 from jobman.model.identity import ProcessIdentity
@@ -20,6 +18,7 @@ from jobman.model.state import (
     SupervisorPhase,
 )
 from jobman.model.transitions._change import Details, Now, change_job, require, time_of, transition
+from jobman.values import NamedTuple
 
 CLAIM_WINDOW_NS = 30_000_000_000
 """How long a job waits for its supervisor. The original has 10 s; a loaded machine may need more, and the client sees
