@@ -1,0 +1,50 @@
+# Each target makes its own virtual environment in .venv when there is none; Python >= 3.11, pip and make are enough.
+# PYTHON=/path/to/python chooses the interpreter, ROW=name one row of the benchmark.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Installed for users, and for developers: written anew when the dependencies change.
+USE := $(VENV)/.installed
+DEVELOP := $(VENV)/.installed-dev
+
+.PHONY: help demo test check bench docs clean
+
+help:
+	@echo "make demo    run the two-step pipeline of examples/ and tell its story"
+	@echo "make test    make check, then every test, with coverage"
+	@echo "make check   linters, format, types, layers of imports"
+	@echo "make bench   measure, and compare with the budgets (ROW=name for one row)"
+	@echo "make docs    write docs/reference/commands.md anew from the tables of flags"
+	@echo "make clean   remove everything that these targets have made"
+
+$(USE): pyproject.toml .ci/venv
+	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) .
+	@touch $@
+
+$(DEVELOP): pyproject.toml .ci/venv
+	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[dev]'
+	@touch $(USE) $@
+
+demo: $(USE)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/pipeline/run.sh
+
+check: $(DEVELOP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The total of the coverage follows pytest's closing line; `.venv/bin/coverage report` has the lines that were missed.
+test: check
+	@status=0; $(BIN)/coverage run -m pytest || status=$$?; \
+	echo "coverage of the code that ran in the test process: $$($(BIN)/coverage report --format=total) %"; exit $$status
+
+bench: $(USE)
+	@$(BIN)/python -m bench $(ROW)
+
+docs: $(USE)
+	@$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/results.json
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
