@@ -7,20 +7,22 @@ printed with U+FFFD. Each document has a JSON Schema in ``docs/reference/schemas
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 
 from jobman.config.redaction import redact
 from jobman.logs.layout import run_directory
 from jobman.model.scalars import format_duration, format_timestamp
 from jobman.model.spec_json import to_document
-from jobman.model.state import Admission, Job, LogIntegrity, Run, RunExit, RunPhase, RunUsage, Supervisor
-from jobman.policy.liveness import Verdict
-from jobman.policy.waiting import DependencyState
-from jobman.service.query import Detail, Listed, Summary
+from jobman.model.state import LogIntegrity, RunPhase
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
+
+    from jobman.model.state import Admission, Job, Run, RunExit, RunUsage, Supervisor
+    from jobman.policy.liveness import Verdict
+    from jobman.policy.waiting import DependencyState
+    from jobman.service.query import Detail, Listed, Summary
 
     Document = dict[str, Any]
 

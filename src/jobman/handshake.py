@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 
 from jobman.errors import HandshakeError
+from jobman.model.ids import is_id
 
 CREDENTIAL_BYTES = 32
 ID_BYTES = 36
 MAX_ACKNOWLEDGEMENT = 4096
 _VERSION = b"JMH1"
-_HEADER = len(_VERSION) + ID_BYTES + CREDENTIAL_BYTES
 _MAX_OFFER = 8192
+_LAST = b'"}\n'
 
 
 class Offer:
@@ -73,12 +74,17 @@ def receive_offer(descriptor: int) -> Offer | None:
     message = _read_all(descriptor, _MAX_OFFER)
     if not message:
         return None
-    if len(message) <= _HEADER or not message.startswith(_VERSION):
-        raise HandshakeError(detail="the offer is not one that this version understands")
     body = message[len(_VERSION) :]
     credential = body[ID_BYTES : ID_BYTES + CREDENTIAL_BYTES]
-    root = body[ID_BYTES + CREDENTIAL_BYTES :]
-    return Offer(body[:ID_BYTES].decode("ascii"), credential, root.decode("utf-8"))
+    try:
+        job_id = body[:ID_BYTES].decode("ascii")
+        root = body[ID_BYTES + CREDENTIAL_BYTES :].decode("utf-8")
+    except ValueError:
+        job_id = root = ""
+    # The ID becomes a file name; of a root that was cut off nothing can be known but its length.
+    if not message.startswith(_VERSION) or len(message) == _MAX_OFFER or not is_id(job_id) or root[:1] != "/":
+        raise HandshakeError(detail="the offer is not one that this version understands")
+    return Offer(job_id, credential, root)
 
 
 def acknowledgement(job_id: str, supervisor_id: str) -> bytes:
@@ -89,24 +95,18 @@ def acknowledgement(job_id: str, supervisor_id: str) -> bytes:
 def check_acknowledgement(line: bytes, job_id: str) -> str:
     """Return the supervisor's ID from an acknowledgement of ``job_id``.
 
+    Compared byte by byte with what `acknowledgement` writes, so that nothing else passes: unknown or repeated members,
+    another version, another job, trailing data (O.56).
+
     Raises:
-        HandshakeError: unknown members, another version, another job, trailing data, or no acknowledgement at all
-        (O.56).
+        HandshakeError: it is anything else, or there is none.
     """
-    import json
-
-    from jobman.model.ids import is_id
-
-    try:
-        document = json.loads(line)
-    except ValueError:
-        raise HandshakeError(detail="the supervisor did not acknowledge the job") from None
-    members = {"schema_version", "job_id", "supervisor_id"}
-    if not isinstance(document, dict) or document.keys() != members or document["schema_version"] != 1:
-        raise HandshakeError(detail="the acknowledgement is not one that this version understands")
-    if document["job_id"] != job_id or not is_id(str(document["supervisor_id"])):
-        raise HandshakeError(detail="the acknowledgement is of another job")
-    return str(document["supervisor_id"])
+    if not line:
+        raise HandshakeError(detail="the supervisor did not acknowledge the job")
+    supervisor_id = line[-ID_BYTES - len(_LAST) : -len(_LAST)].decode("ascii", "replace")
+    if not is_id(supervisor_id) or line != acknowledgement(job_id, supervisor_id):
+        raise HandshakeError(detail="the acknowledgement is not one of this job that this version understands")
+    return supervisor_id
 
 
 def _read_all(descriptor: int, limit: int) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from jobman import process
-from jobman.clock import Clock
 from jobman.errors import ConflictError, JobmanError
 from jobman.logs.layout import run_directory
 from jobman.logs.scan import close_abandoned, scan
@@ -19,10 +18,7 @@ from jobman.model.state import (
     JobPhase,
     LogIntegrity,
     RecordingHealth,
-    Run,
     RunLogs,
-    Snapshot,
-    Supervisor,
 )
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.recovery import Loss, lose
@@ -31,9 +27,18 @@ from jobman.policy.liveness import Verdict, judge
 from jobman.process import liveness
 from jobman.process.wake import wake
 from jobman.store.commit import commit
-from jobman.store.connection import Store
 from jobman.store.dependencies import dependents_to_wake
 from jobman.store.jobs import load_snapshot
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.clock import Clock
+    from jobman.model.state import (
+        Run,
+        Snapshot,
+        Supervisor,
+    )
+    from jobman.store.connection import Store
 
 _LOST = "its supervisor (pid {pid}) has ended without completing the job"
 

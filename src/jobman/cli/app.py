@@ -9,9 +9,13 @@ import os
 import sys
 
 from jobman.cli.output import err, out
-from jobman.cli.parser import Parsed, parse
+from jobman.cli.parser import parse
 from jobman.errors import JobmanError
 from jobman.process.spawn import ensure_standard_descriptors
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.cli.parser import Parsed
 
 _INTERRUPTED = 1
 _FAILED = 1

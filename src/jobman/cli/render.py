@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from jobman.cli.output import printable
 from jobman.config.redaction import redact_text
 from jobman.model.scalars import format_duration, format_timestamp
-from jobman.model.state import Admission, Run
 from jobman.policy.liveness import Verdict
-from jobman.service.query import Detail, Listed, Summary
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from jobman.model.state import Admission, Run
+    from jobman.service.query import Detail, Listed, Summary
 
 _GAP = 2
 _MEBIBYTE = 1024 * 1024

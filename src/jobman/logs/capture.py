@@ -10,7 +10,7 @@ import os
 
 from jobman.logs import index, layout
 from jobman.logs.durable import DurableFile, RecordingError, attempt, degraded, refused
-from jobman.model.state import Diagnostic, LogIntegrity, Problem, RecordingHealth, Stream
+from jobman.model.state import LogIntegrity, Problem, RecordingHealth, Stream
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from jobman.clock import Clock
+    from jobman.model.state import Diagnostic
 
 BATCH_NS: Final = 50_000_000
 BATCH_BYTES: Final = 8 * 1024 * 1024

@@ -6,14 +6,16 @@ import os
 
 from jobman.errors import CorruptIndexError, MissingLogError
 from jobman.logs import layout
-from jobman.logs.index import RECORD_BYTES, Chain, IndexFile, Record, whole_records
-from jobman.logs.runfiles import Inventory, Notice, NoticeKind, RunFiles, joined, take_inventory
+from jobman.logs.index import RECORD_BYTES, Chain, IndexFile, whole_records
+from jobman.logs.runfiles import Notice, NoticeKind, RunFiles, joined, take_inventory
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
+    from jobman.logs.index import Record
+    from jobman.logs.runfiles import Inventory
     from jobman.model.state import Stream
 
 

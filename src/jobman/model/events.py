@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from jobman.model.state import Snapshot
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.model.state import Snapshot
 
 
 class EntityKind(StrEnum):

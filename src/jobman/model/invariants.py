@@ -5,22 +5,27 @@ Each rule is a sentence and a predicate; the sentence of the first broken one be
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from jobman.errors import InvariantError
 from jobman.model.state import (
-    Admission,
-    Job,
     JobOutcome,
     JobPhase,
     LogIntegrity,
-    Run,
     RunOutcome,
     RunPhase,
-    Snapshot,
-    Supervisor,
     SupervisorPhase,
 )
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobman.model.state import (
+        Admission,
+        Job,
+        Run,
+        Snapshot,
+        Supervisor,
+    )
 
 _INTENT_OUTCOMES = frozenset((JobOutcome.CANCELLED, JobOutcome.TIMED_OUT, JobOutcome.LOST))
 _EXITLESS_OUTCOMES = frozenset((RunOutcome.START_FAILED, RunOutcome.LOST))

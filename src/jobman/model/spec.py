@@ -7,7 +7,6 @@ tags may not. Durations are integers of nanoseconds, 0 meaning "none" for timeou
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from itertools import pairwise
 
@@ -15,7 +14,10 @@ from jobman.errors import InvalidSpecError
 from jobman.model.ids import is_id
 from jobman.model.scalars import INT64_MAX
 from jobman.model.state import JobOutcome
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEFAULT_GRACE_NS = 10_000_000_000
 DEFAULT_DRAIN_TIMEOUT_NS = 10_000_000_000

@@ -7,7 +7,6 @@ that is half understood would run something that nobody asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from jobman.errors import InvalidSpecError, InvalidValueError
 from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
@@ -31,6 +30,7 @@ from jobman.model.spec import (
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     Document = dict[str, Any]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from jobman.model.identity import ProcessIdentity
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.model.identity import ProcessIdentity
 
 
 class JobPhase(StrEnum):

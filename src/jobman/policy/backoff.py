@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from jobman.model.spec import Backoff, Delay
+from jobman.model.spec import Backoff
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.model.spec import Delay
 
 _MAX_NS = 2**63 - 1
 

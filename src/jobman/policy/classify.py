@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from jobman.model.spec import Classification
-from jobman.model.state import Job, Run, RunExit, RunOutcome, StopReason
+from jobman.model.state import RunExit, RunOutcome, StopReason
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.model.spec import Classification
+    from jobman.model.state import Job, Run
 
 _PROCESS_TERMINATED = "process_terminated"
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from jobman.model.spec import JobSpec
 from jobman.model.state import (
-    Counters,
     Diagnostic,
     JobOutcome,
     Problem,
     Reason,
-    RunExit,
     RunOutcome,
     StopReason,
 )
 from jobman.model.transitions.running import Finish, Retry
 from jobman.policy.backoff import delay_ns
 from jobman.policy.classify import is_retryable
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.model.spec import JobSpec
+    from jobman.model.state import (
+        Counters,
+        RunExit,
+    )
 
 
 class EndedRun(NamedTuple):

@@ -8,24 +8,31 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from jobman.model.spec import DEFAULT_DRAIN_TIMEOUT_NS, JobSpec
+from jobman.model.spec import DEFAULT_DRAIN_TIMEOUT_NS
 from jobman.model.state import (
     Diagnostic,
-    Job,
     JobOutcome,
     JobPhase,
     Problem,
     Reason,
-    Run,
     RunPhase,
-    Snapshot,
     StopReason,
 )
 from jobman.model.transitions.running import Finish
-from jobman.policy.deadline import Budget
-from jobman.policy.ladder import Ladder, Rung, Step, next_step
-from jobman.policy.waiting import DependencyState, evaluate
-from jobman.values import NamedTuple
+from jobman.policy.ladder import Ladder, Rung, next_step
+from jobman.policy.waiting import evaluate
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.model.spec import JobSpec
+    from jobman.model.state import (
+        Job,
+        Run,
+        Snapshot,
+    )
+    from jobman.policy.deadline import Budget
+    from jobman.policy.ladder import Step
+    from jobman.policy.waiting import DependencyState
 
 ASKED_TO_END = "supervisor was asked to end (SIGTERM)"
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from jobman.model.scalars import format_duration
-from jobman.model.state import Job, JobOutcome, JobPhase, Reason, Run, RunOutcome
-from jobman.policy.waiting import DependencyState
+from jobman.model.state import JobOutcome, JobPhase, Reason, RunOutcome
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.model.state import Job, Run
+    from jobman.policy.waiting import DependencyState
 
 _SECOND_NS = 1_000_000_000
 _WORDS = {

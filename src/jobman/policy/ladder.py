@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from jobman.model.spec import StopPolicy
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.model.spec import StopPolicy
 
 INSIST_EVERY_NS = 100_000_000
 """SIGKILL is repeated over the tree, because a member may have forked between the look and the signal."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from jobman.model.spec import Dependency
-from jobman.model.state import JobOutcome, JobPhase
-from jobman.values import NamedTuple
+from jobman.model.state import JobPhase
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.model.spec import Dependency
+    from jobman.model.state import JobOutcome
 
 
 class DependencyState(NamedTuple):

@@ -14,13 +14,15 @@ import os
 import signal
 
 from jobman.process._linux import default_library_signals
-from jobman.process.lookup import LaunchFailure, Stage
+from jobman.process.lookup import LaunchFailure
 from jobman.process.spawn import close_all, close_inherited_descriptors, pipe_above_standard
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import NoReturn
+
+    from jobman.process.lookup import Stage
 
 # More would count against the user's quota of pipe memory; beyond it the kernel shrinks everybody's new pipes.
 _PIPE_SIZE = 256 * 1024

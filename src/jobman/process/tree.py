@@ -11,9 +11,7 @@ from __future__ import annotations
 import os
 import signal
 
-from jobman.model.identity import ProcessIdentity
 from jobman.process._linux import (
-    Entry,
     boot_id,
     boot_time_ns,
     children,
@@ -29,6 +27,11 @@ from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from jobman.model.identity import ProcessIdentity
+    from jobman.process._linux import (
+        Entry,
+    )
 
 _FOREIGN_MARKS = (b"\0JOBMAN_SUPERVISOR=", b"\0JOBMAN_EVENT_ID=")
 _RUN_MARK = b"\0JOBMAN_RUN_ID="

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
 
 from jobman import recovery
-from jobman.clock import Clock
 from jobman.errors import NoActiveRunError, RevisionConflictError, WaitTimeoutError
-from jobman.model.state import Job, JobPhase
+from jobman.model.state import JobPhase
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.stopping import request_cancel
 from jobman.process.wake import wake
 from jobman.service.query import select_run
 from jobman.store.commit import commit
-from jobman.store.connection import Store
 from jobman.store.jobs import load_job, load_runs, load_snapshot
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from jobman.clock import Clock
+    from jobman.model.state import Job
+    from jobman.store.connection import Store
 
 _ATTEMPTS = 50
 _FIRST_PAUSE_NS = 2_000_000

@@ -12,10 +12,11 @@ import sys
 import jobman
 from jobman import handshake
 from jobman.errors import HandshakeError, LaunchError
-from jobman.process.spawn import Detached, spawn_detached, submitter_environment
+from jobman.process.spawn import spawn_detached, submitter_environment
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
+    from jobman.process.spawn import Detached
     from jobman.store.connection import Store
 
 ACKNOWLEDGEMENT_TIMEOUT_MS = 32_000

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from jobman import recovery
-from jobman.clock import Clock
 from jobman.errors import NoRunYetError
 from jobman.logs.follow import Follower
-from jobman.logs.layout import View, run_directory
-from jobman.logs.reader import Concatenation, Source, copy, open_run, with_header
-from jobman.model.state import Job, JobPhase, Run, RunPhase
+from jobman.logs.layout import run_directory
+from jobman.logs.reader import Concatenation, copy, open_run, with_header
+from jobman.model.state import JobPhase, RunPhase
 from jobman.service.query import select_run
-from jobman.store.connection import Store
 from jobman.store.jobs import load_job, load_runs
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobman.clock import Clock
+    from jobman.logs.layout import View
+    from jobman.logs.reader import Source
+    from jobman.model.state import Job, Run
+    from jobman.store.connection import Store
 
 Write = Callable[[bytes], object]
 _FOLLOW_EVERY_S = 0.05

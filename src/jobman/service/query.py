@@ -5,20 +5,12 @@ Each verb that names a job first reconciles that job, so that a dead owner is ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from jobman import recovery
-from jobman.clock import Clock
 from jobman.errors import RunNotFoundError
-from jobman.model.spec import JobSpec
-from jobman.model.state import Admission, Job, JobOutcome, JobPhase, Run, Supervisor
+from jobman.model.state import JobOutcome, JobPhase
 from jobman.policy.explain import explain
-from jobman.policy.liveness import Verdict
-from jobman.policy.waiting import DependencyState
-from jobman.store.connection import Store
 from jobman.store.dependencies import load_dependencies
 from jobman.store.jobs import (
-    JobFilter,
     active_job_ids,
     latest_admission,
     list_jobs,
@@ -28,7 +20,20 @@ from jobman.store.jobs import (
     load_supervisor,
 )
 from jobman.store.selectors import resolve
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jobman.clock import Clock
+    from jobman.model.spec import JobSpec
+    from jobman.model.state import Admission, Job, Run, Supervisor
+    from jobman.policy.liveness import Verdict
+    from jobman.policy.waiting import DependencyState
+    from jobman.store.connection import Store
+    from jobman.store.jobs import (
+        JobFilter,
+    )
 
 
 class Summary(NamedTuple):

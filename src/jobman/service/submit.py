@@ -6,20 +6,25 @@ Nothing durable is left by a request that is refused: everything that can be che
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from jobman import handshake
-from jobman.clock import Clock
 from jobman.errors import DependencyConflictError, HandshakeError
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.spec import Dependency, JobSpec, Predicate, validate
+from jobman.model.spec import Dependency, Predicate, validate
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.submission import submit as submit_transition
-from jobman.service.launch import Candidate, resolve_failure
+from jobman.service.launch import resolve_failure
 from jobman.store.commit import commit_submission
-from jobman.store.connection import Store
 from jobman.store.selectors import resolve
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobman.clock import Clock
+    from jobman.model.spec import JobSpec
+    from jobman.service.launch import Candidate
+    from jobman.store.connection import Store
 
 
 class Requirement(NamedTuple):

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from jobman.errors import RevisionConflictError
-from jobman.model.events import Event, Transition
-from jobman.model.identity import ProcessIdentity
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.spec import JobSpec
 from jobman.model.spec_json import encode
-from jobman.model.state import Admission, Job, Run, RunPhase, Snapshot, Supervisor
-from jobman.store.connection import Store
+from jobman.model.state import RunPhase
 from jobman.store.rows import (
     ADMISSIONS,
     EVENTS,
     JOBS,
     RUNS,
     SUPERVISORS,
-    Table,
     admission_row,
     event_row,
     job_row,
@@ -29,9 +23,18 @@ from jobman.store.rows import (
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeVar
 
-    from jobman.store.rows import Row
+    from jobman.model.events import Event, Transition
+    from jobman.model.identity import ProcessIdentity
+    from jobman.model.spec import JobSpec
+    from jobman.model.state import Admission, Job, Run, Snapshot, Supervisor
+    from jobman.store.connection import Store
+    from jobman.store.rows import (
+        Row,
+        Table,
+    )
 
     Entity = Job | Run | Supervisor
     E = TypeVar("E", Job, Run, Supervisor)

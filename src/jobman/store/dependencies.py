@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from jobman.model.spec import Dependency
 from jobman.model.state import JobOutcome, JobPhase
 from jobman.policy.waiting import DependencyState
-from jobman.store.connection import Store
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobman.store.connection import Store
 
 _COLUMNS = (
     "edge.job_id, edge.depends_on, edge.predicate, other.name, other.phase, other.revision, other.outcome,"

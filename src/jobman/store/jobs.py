@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from jobman.errors import JobNotFoundError
-from jobman.model.spec import JobSpec
 from jobman.model.spec_json import decode
-from jobman.model.state import Admission, Job, JobPhase, Run, Snapshot, Supervisor
-from jobman.store.connection import Store
+from jobman.model.state import JobPhase, Snapshot
 from jobman.store.rows import (
     ADMISSIONS,
     JOBS,
@@ -19,7 +15,14 @@ from jobman.store.rows import (
     run_from,
     supervisor_from,
 )
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jobman.model.spec import JobSpec
+    from jobman.model.state import Admission, Job, Run, Supervisor
+    from jobman.store.connection import Store
 
 _PAGE = 500
 

@@ -6,7 +6,6 @@ one has added columns to.
 
 from __future__ import annotations
 
-from jobman.model.events import Event
 from jobman.model.identity import ProcessIdentity
 from jobman.model.invariants import check_job, check_run, check_supervisor
 from jobman.model.state import (
@@ -36,6 +35,8 @@ from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from jobman.model.events import Event
 
     Row = tuple[Any, ...]
 

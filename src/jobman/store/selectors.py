@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from jobman.errors import AmbiguousSelectorError, JobNotFoundError
 from jobman.model.ids import is_id, is_id_prefix
-from jobman.store.connection import Store
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.store.connection import Store
 
 _SHOWN = 3
 _AFTER_HEX = "g"  # greater than every digit and dash of an ID

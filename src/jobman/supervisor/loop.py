@@ -9,14 +9,18 @@ from __future__ import annotations
 import select
 
 from jobman import recovery
-from jobman.clock import Clock, SystemClock
+from jobman.clock import SystemClock
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError
 from jobman.policy.decide import Act, Decision, decide
 from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
 from jobman.supervisor.observe import Observer
-from jobman.supervisor.ownership import Ownership
 from jobman.supervisor.perform import Performer
-from jobman.supervisor.run import ActiveRun
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.clock import Clock
+    from jobman.supervisor.ownership import Ownership
+    from jobman.supervisor.run import ActiveRun
 
 _PATIENCE_WITH_TARGET_NS = 50_000_000
 _RETRY_FIRST_NS = 100_000_000

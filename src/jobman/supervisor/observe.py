@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 
-from jobman.clock import Clock
-from jobman.model.spec import JobSpec
-from jobman.model.state import JobPhase, Snapshot
+from jobman.model.state import JobPhase
 from jobman.policy.deadline import Budget
 from jobman.policy.decide import ChildView, Observation
 from jobman.policy.polling import DRAW_RANGE, interval_ns
-from jobman.policy.waiting import DependencyState
-from jobman.store.connection import Store
 from jobman.store.dependencies import load_dependencies
 from jobman.store.jobs import count_active, load_snapshot, load_spec
-from jobman.supervisor.run import ActiveRun
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.clock import Clock
+    from jobman.model.spec import JobSpec
+    from jobman.model.state import Snapshot
+    from jobman.policy.waiting import DependencyState
+    from jobman.store.connection import Store
+    from jobman.supervisor.run import ActiveRun
 
 _NO_BUDGET = Budget(0, 0)
 

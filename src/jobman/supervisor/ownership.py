@@ -19,11 +19,13 @@ from jobman.process.own import own_identity_fields
 from jobman.process.spawn import close_inherited_descriptors
 from jobman.process.wake import WakeReceiver
 from jobman.store.claim import Claimant, claim_job
-from jobman.store.connection import Store, open_store
+from jobman.store.connection import open_store
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
     from types import FrameType
+
+    from jobman.store.connection import Store
 
 
 class Ownership:

@@ -7,29 +7,37 @@ again and decides again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from jobman import process
-from jobman.clock import Clock
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError
 from jobman.logs.layout import create_run_directory, remove_unused_run_directory, run_directory
-from jobman.model.events import Transition
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.state import Admission, JobPhase, Reason, RunPhase, Snapshot
+from jobman.model.state import Admission, JobPhase, Reason, RunPhase
 from jobman.model.transitions import running, stopping
 from jobman.model.transitions._change import Now
-from jobman.model.transitions.running import Finish, Retry, RunEnd
+from jobman.model.transitions.running import Retry, RunEnd
 from jobman.model.transitions.submission import LEASE_NS
 from jobman.policy.classify import recorded_exit, run_outcome
 from jobman.policy.completion import EndedRun, after_run
-from jobman.policy.decide import Act, Decision
+from jobman.policy.decide import Act
 from jobman.process.spawn import submitter_environment
 from jobman.process.wake import wake
 from jobman.store.commit import commit, record_identity, record_signalled, renew_lease
 from jobman.store.dependencies import dependents_to_wake, record_observations
-from jobman.supervisor.observe import Observer
-from jobman.supervisor.ownership import Ownership
-from jobman.supervisor.run import ActiveRun, Ending, RunContext
+from jobman.supervisor.run import ActiveRun, RunContext
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobman.clock import Clock
+    from jobman.model.events import Transition
+    from jobman.model.state import Snapshot
+    from jobman.model.transitions.running import Finish
+    from jobman.policy.decide import Decision
+    from jobman.supervisor.observe import Observer
+    from jobman.supervisor.ownership import Ownership
+    from jobman.supervisor.run import Ending
 
 _RENEW_EVERY_NS = 5_000_000_000
 

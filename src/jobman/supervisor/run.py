@@ -8,15 +8,20 @@ from __future__ import annotations
 import os
 
 from jobman import process
-from jobman.clock import Clock
 from jobman.logs.capture import Capture
-from jobman.model.identity import ProcessIdentity
-from jobman.model.spec import JobSpec, LogCapture
-from jobman.model.state import Diagnostic, Problem, Run, RunExit, RunLogs, RunUsage, Stream
+from jobman.model.spec import LogCapture
+from jobman.model.state import Diagnostic, Problem, RunExit, RunLogs, RunUsage, Stream
 from jobman.policy.decide import ChildView, Stage
 from jobman.policy.ladder import Ladder
-from jobman.process import GatedChild, LaunchFailure, LaunchRequest, RunTree
-from jobman.values import NamedTuple
+from jobman.process import LaunchFailure, LaunchRequest, RunTree
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.clock import Clock
+    from jobman.model.identity import ProcessIdentity
+    from jobman.model.spec import JobSpec
+    from jobman.model.state import Run
+    from jobman.process import GatedChild
 
 READ_BYTES = 256 * 1024
 _RESCAN_NS = 20_000_000

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from jobman.cli.parser import Parsed
 from jobman.clock import SystemClock
 from jobman.config.paths import state_directory
-from jobman.store.connection import Store, open_store
+from jobman.store.connection import open_store
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.cli.parser import Parsed
+    from jobman.store.connection import Store
 
 
 def store_of(parsed: Parsed) -> Store:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
-from types import FrameType
 
 from jobman.errors import InterruptedClientError
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

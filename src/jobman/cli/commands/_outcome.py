@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from jobman.cli.output import err
 from jobman.errors import OutcomeError
-from jobman.model.state import Job, JobOutcome, Run
-from jobman.store.connection import Store
+from jobman.model.state import JobOutcome
 from jobman.store.jobs import load_runs
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.model.state import Job, Run
+    from jobman.store.connection import Store
 
 _NO_EXIT = 1
 _SIGNALLED = 128

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jobman.cli.parser import Parsed
 from jobman.errors import UsageError
 from jobman.model.spec import (
     Classification,
@@ -18,7 +17,11 @@ from jobman.model.spec import (
     name_problem,
 )
 from jobman.service.submit import Requirement, resolve_dependencies
-from jobman.store.connection import Store
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.cli.parser import Parsed
+    from jobman.store.connection import Store
 
 
 def specify(parsed: Parsed, store: Store, directory: str) -> JobSpec:

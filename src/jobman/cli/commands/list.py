@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from jobman.cli.commands._backend import clock, store_of
 from jobman.cli.output import out
-from jobman.cli.parser import Parsed
 from jobman.errors import UsageError
 from jobman.service.query import enumerate_jobs
-from jobman.store.connection import Store
 from jobman.store.jobs import JobFilter, load_job
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.cli.parser import Parsed
+    from jobman.store.connection import Store
 
 
 def run(parsed: Parsed) -> int:

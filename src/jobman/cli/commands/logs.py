@@ -5,11 +5,14 @@ from __future__ import annotations
 from jobman.cli.commands._backend import clock, store_of
 from jobman.cli.commands._interrupt import Interruptible
 from jobman.cli.output import err, write_bytes
-from jobman.cli.parser import Parsed
 from jobman.errors import UsageError
 from jobman.logs.layout import View
 from jobman.service.output import Request, follow, read
 from jobman.service.query import find
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.cli.parser import Parsed
 
 
 def run(parsed: Parsed) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 
 from jobman.cli.output import out
-from jobman.cli.parser import Parsed
 from jobman.config.paths import state_directory
 from jobman.errors import UsageError, WorkingDirectoryError
-from jobman.service.launch import Candidate, start
+from jobman.service.launch import start
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
+    from jobman.cli.parser import Parsed
+    from jobman.service.launch import Candidate
     from jobman.store.connection import Store
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from jobman.cli.commands._backend import clock, store_of
 from jobman.cli.output import out
-from jobman.cli.parser import Parsed
 from jobman.service.query import find, summarize
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.cli.parser import Parsed
 
 
 def run(parsed: Parsed) -> int:

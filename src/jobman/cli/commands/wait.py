@@ -6,10 +6,13 @@ from jobman.cli.commands._backend import clock, store_of
 from jobman.cli.commands._interrupt import Interruptible
 from jobman.cli.commands._outcome import exit_code, report
 from jobman.cli.output import out
-from jobman.cli.parser import Parsed
 from jobman.errors import UsageError
 from jobman.service.control import wait_for
 from jobman.service.query import find
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.cli.parser import Parsed
 
 
 def run(parsed: Parsed) -> int:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from jobman.errors import TransitionError
-from jobman.model.events import EntityKind, Event, EventType, Transition
+from jobman.model.events import EntityKind, Event, Transition
 from jobman.model.invariants import check_snapshot
-from jobman.model.state import Job, JobPhase, Pause, Run, Snapshot, Supervisor
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
+
+    from jobman.model.events import EventType
+    from jobman.model.state import Job, JobPhase, Pause, Run, Snapshot, Supervisor
 
 
 class Now(NamedTuple):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from jobman.model.events import Event, EventType, Transition
+from jobman.model.events import EventType
 from jobman.model.state import (
     Diagnostic,
     JobOutcome,
     JobPhase,
     Problem,
-    RunLogs,
     RunOutcome,
     RunPhase,
     Snapshot,
@@ -16,7 +15,6 @@ from jobman.model.state import (
 )
 from jobman.model.transitions._change import (
     Details,
-    Now,
     change_job,
     change_run,
     change_supervisor,
@@ -26,7 +24,16 @@ from jobman.model.transitions._change import (
     transition,
 )
 from jobman.model.transitions.running import count
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.model.events import Event, Transition
+    from jobman.model.state import (
+        RunLogs,
+    )
+    from jobman.model.transitions._change import (
+        Now,
+    )
 
 
 class Loss(NamedTuple):

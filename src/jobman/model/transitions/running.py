@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from jobman.model.events import EntityKind, Event, EventType, Transition
-from jobman.model.identity import ProcessIdentity
+from jobman.model.events import EntityKind, Event, EventType
 from jobman.model.state import (
-    Admission,
     Counters,
-    Job,
     JobOutcome,
     JobPhase,
-    Problem,
     Reason,
     Run,
-    RunExit,
-    RunLogs,
     RunOutcome,
     RunPhase,
-    RunUsage,
     Snapshot,
-    Supervisor,
     SupervisorPhase,
 )
 from jobman.model.transitions._change import (
     Details,
-    Now,
     change_job,
     change_run,
     change_supervisor,
@@ -38,6 +29,21 @@ from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from jobman.model.events import Transition
+    from jobman.model.identity import ProcessIdentity
+    from jobman.model.state import (
+        Admission,
+        Job,
+        Problem,
+        RunExit,
+        RunLogs,
+        RunUsage,
+        Supervisor,
+    )
+    from jobman.model.transitions._change import (
+        Now,
+    )
 
 _COMPLETED_WITHOUT_RUN = {
     JobOutcome.CANCELLED: EventType.JOB_COMPLETED,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from jobman.model.events import Event, EventType, Transition
-from jobman.model.state import JobPhase, Pause, Reason, Run, RunPhase, Snapshot, StopReason
+from jobman.model.events import EventType
+from jobman.model.state import JobPhase, Pause, Reason, RunPhase, StopReason
 from jobman.model.transitions._change import (
     NO_DETAILS,
     Details,
-    Now,
     change_job,
     change_run,
     close_pause,
@@ -20,6 +19,12 @@ from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from jobman.model.events import Event, Transition
+    from jobman.model.state import Run, Snapshot
+    from jobman.model.transitions._change import (
+        Now,
+    )
 
 _STOPPABLE = (
     JobPhase.WAITING,

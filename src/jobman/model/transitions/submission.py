@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from jobman.errors import TransitionError
-from jobman.model.events import EntityKind, Event, EventType, Transition
-from jobman.model.identity import ProcessIdentity
+from jobman.model.events import EntityKind, Event, EventType
 from jobman.model.state import (
     Claim,
     Diagnostic,
     Job,
     JobOutcome,
     JobPhase,
-    LockFile,
     Problem,
     Snapshot,
     Supervisor,
     SupervisorPhase,
 )
-from jobman.model.transitions._change import Details, Now, change_job, require, time_of, transition
-from jobman.values import NamedTuple
+from jobman.model.transitions._change import Details, change_job, require, time_of, transition
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.model.events import Transition
+    from jobman.model.identity import ProcessIdentity
+    from jobman.model.state import (
+        LockFile,
+    )
+    from jobman.model.transitions._change import Now
 
 CLAIM_WINDOW_NS = 30_000_000_000
 """How long a job waits for its supervisor. The original has 10 s; a loaded machine may need more, and the client sees
