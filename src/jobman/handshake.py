@@ -18,6 +18,7 @@ ID_BYTES = 36
 MAX_ACKNOWLEDGEMENT = 4096
 _VERSION = b"JMH1"
 _MAX_OFFER = 8192
+_AFTER_ID = b'"}\n'
 _LAST = b'"}\n'
 
 
@@ -95,17 +96,19 @@ def acknowledgement(job_id: str, supervisor_id: str) -> bytes:
 def check_acknowledgement(line: bytes, job_id: str) -> str:
     """Return the supervisor's ID from an acknowledgement of ``job_id``.
 
-    Compared byte by byte with what `acknowledgement` writes, so that nothing else passes: unknown or repeated members,
-    another version, another job, trailing data (O.56).
+    Compared byte for byte with the one line that a supervisor of this version can write: unknown members, another
+    version or job, and trailing data all differ from it (O.56), and ``json`` need not be loaded.
 
     Raises:
-        HandshakeError: it is anything else, or there is none.
+        HandshakeError: it is anything else, or nothing at all.
     """
+    from jobman.model.ids import is_id
+
+    supervisor_id = line[-len(_AFTER_ID) - ID_BYTES : -len(_AFTER_ID)].decode("ascii", "replace")
     if not line:
-        raise HandshakeError(detail="the supervisor did not acknowledge the job")
-    supervisor_id = line[-ID_BYTES - len(_LAST) : -len(_LAST)].decode("ascii", "replace")
+        raise HandshakeError(detail="the supervisor ended without acknowledging the job")
     if not is_id(supervisor_id) or line != acknowledgement(job_id, supervisor_id):
-        raise HandshakeError(detail="the acknowledgement is not one of this job that this version understands")
+        raise HandshakeError(detail="the supervisor's acknowledgement is not one that this version understands")
     return supervisor_id
 
 

@@ -6,9 +6,8 @@ that is half understood would run something that nobody asked for.
 
 from __future__ import annotations
 
-import json
-
 from jobman.errors import InvalidSpecError, InvalidValueError
+from jobman.model.canonical import dump
 from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
 from jobman.model.spec import (
     Backoff,
@@ -40,7 +39,7 @@ SCHEMA_VERSION = 2
 
 def encode(spec: JobSpec) -> str:
     """Return the canonical document as compact ASCII JSON; lone surrogates survive as escapes."""
-    return json.dumps(to_document(spec), separators=(",", ":"), sort_keys=True)
+    return dump(to_document(spec))
 
 
 def decode(text: str) -> JobSpec:
@@ -50,6 +49,8 @@ def decode(text: str) -> JobSpec:
         InvalidSpecError: the text is not such a document.
     """
     try:
+        import json  # loads ``re``; only readers of a specification pay for it
+
         document = json.loads(text, object_pairs_hook=_unique)
         return validate(_from_document(document))
     except InvalidSpecError:

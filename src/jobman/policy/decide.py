@@ -16,7 +16,6 @@ from jobman.model.state import (
     Problem,
     Reason,
     RunPhase,
-    StopReason,
 )
 from jobman.model.transitions.running import Finish
 from jobman.policy.ladder import Ladder, Rung, next_step
@@ -139,9 +138,7 @@ def _without_run(seen: Observation, job: Job) -> Decision:
 
 
 def _stopped(_seen: Observation, job: Job) -> Decision:
-    if job.intent == StopReason.TIMEOUT:
-        problem = Problem(Diagnostic.JOB_TIMEOUT, "the job used up its time")
-        return Decision(Act.FINISH, finish=Finish(JobOutcome.TIMED_OUT, Reason.JOB_TIMEOUT, problem))
+    # Only a cancellation stops a job without a run: a timeout without one completes it at once.
     reason = job.waiting_reason or Reason.CANCELLATION
     return Decision(Act.FINISH, finish=Finish(JobOutcome.CANCELLED, reason))
 

@@ -14,6 +14,8 @@ if sys.platform == "darwin":
 elif sys.platform != "linux":
     import jobman.process._windows  # noqa: F401  # imported to be refused
 
+_MODULES = frozenset(("exits", "launch", "liveness", "lookup", "own", "spawn", "tree", "wake"))
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jobman.process._api import *  # noqa: F403  # the same names, for checkers
@@ -21,8 +23,8 @@ else:
 
     def __getattr__(name: str) -> object:
         """Load the contract; afterwards its names are plain attributes of the package."""
-        if name.startswith("_"):
-            raise AttributeError(name)
+        if name.startswith("_") or name in _MODULES:
+            raise AttributeError(name)  # a module is then imported as such
         from jobman.process import _api  # lazy: see above
 
         if name not in _api.__all__:

@@ -9,14 +9,12 @@ from jobman import recovery
 from jobman.errors import RunNotFoundError
 from jobman.model.state import JobOutcome, JobPhase
 from jobman.policy.explain import explain
-from jobman.store.dependencies import load_dependencies
 from jobman.store.jobs import (
     active_job_ids,
     latest_admission,
     list_jobs,
     load_job,
     load_runs,
-    load_spec,
     load_supervisor,
 )
 from jobman.store.selectors import resolve
@@ -77,9 +75,11 @@ def summarize(store: Store, job_id: str, clock: Clock) -> Summary:
 
 def describe(store: Store, job_id: str, clock: Clock) -> Detail:
     """Return everything that is known of one job."""
+    from jobman.store.specs import load_spec  # the other verbs do not read specifications: 4 ms
+
     job = load_job(store, job_id)
     runs = tuple(load_runs(store, [job_id]).get(job_id, ()))
-    dependencies = tuple(load_dependencies(store, [job_id]).get(job_id, ()))
+    dependencies = tuple(_dependencies(store, [job_id]).get(job_id, ()))
     supervisor = load_supervisor(store, job_id)
     alive = None
     if supervisor is not None and supervisor.released_at_ns is None:
@@ -134,7 +134,7 @@ def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]
     waiting = [job.id for job in jobs if job.phase == JobPhase.WAITING]
     # Only these reasons speak of a run: how the last one ended, or which retry comes next.
     told_by_run = [job.id for job in jobs if job.counters.runs and job.outcome != JobOutcome.SUCCESS]
-    dependencies = load_dependencies(store, waiting) if waiting else {}
+    dependencies = _dependencies(store, waiting)
     runs = load_runs(store, told_by_run) if told_by_run else {}
     now_ns = clock.wall_ns()
     return [
@@ -144,6 +144,14 @@ def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]
         )
         for job in jobs
     ]
+
+
+def _dependencies(store: Store, job_ids: Sequence[str]) -> dict[str, list[DependencyState]]:
+    if not job_ids:
+        return {}
+    from jobman.store.dependencies import load_dependencies  # loads the model of specifications: 2 ms
+
+    return load_dependencies(store, job_ids)
 
 
 def _last(runs: Sequence[Run]) -> Run | None:

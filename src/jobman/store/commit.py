@@ -6,7 +6,6 @@ import os
 
 from jobman.errors import RevisionConflictError
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.spec_json import encode
 from jobman.model.state import RunPhase
 from jobman.store.rows import (
     ADMISSIONS,
@@ -59,6 +58,8 @@ def commit(store: Store, transition: Transition) -> None:
 
 def commit_submission(store: Store, transition: Transition, spec: JobSpec) -> None:
     """Write a new job with its specification, labels and dependency edges, or nothing (O.39)."""
+    from jobman.model.spec_json import encode  # only submissions write one
+
     job = transition.after.job
     with store.write():
         commit(store, transition)

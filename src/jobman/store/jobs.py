@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from jobman.errors import JobNotFoundError
-from jobman.model.spec_json import decode
 from jobman.model.state import JobPhase, Snapshot
 from jobman.store.rows import (
     ADMISSIONS,
@@ -20,7 +19,6 @@ from jobman.values import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jobman.model.spec import JobSpec
     from jobman.model.state import Admission, Job, Run, Supervisor
     from jobman.store.connection import Store
 
@@ -53,19 +51,6 @@ def load_snapshot(store: Store, job_id: str) -> Snapshot:
         return _read_snapshot(store, job_id)
     finally:
         store.execute("ROLLBACK")
-
-
-def load_spec(store: Store, job_id: str) -> JobSpec:
-    """Return the specification of a job.
-
-    Raises:
-        InvalidSpecError: the stored document is damaged or from a newer version.
-        JobNotFoundError: there is no such job.
-    """
-    rows = store.execute("SELECT spec_json FROM job_specs WHERE job_id = ?", (job_id,))
-    if not rows:
-        raise JobNotFoundError(selector=job_id)
-    return decode(rows[0][0])
 
 
 def load_runs(store: Store, job_ids: Sequence[str]) -> dict[str, list[Run]]:

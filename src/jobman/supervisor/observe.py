@@ -9,7 +9,8 @@ from jobman.policy.deadline import Budget
 from jobman.policy.decide import ChildView, Observation
 from jobman.policy.polling import DRAW_RANGE, interval_ns
 from jobman.store.dependencies import load_dependencies
-from jobman.store.jobs import count_active, load_snapshot, load_spec
+from jobman.store.jobs import count_active, load_snapshot
+from jobman.store.specs import load_spec
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Reconciling what nobody owns any more: used by clients, by supervisors and by deliveries alike (contract, H.6).
+"""Proving that a job has lost its owner, and saying so (contract, H.6; M20, D1, D42).
 
 A job is declared lost only on proof that its supervisor is dead: another boot, or the recorded lock file locked by us
 and the recorded process gone. Anything less leaves it alone.
@@ -26,6 +26,7 @@ from jobman.model.transitions.submission import expire_submission
 from jobman.policy.liveness import Verdict, judge
 from jobman.process import liveness
 from jobman.process.wake import wake
+from jobman.recovery import lock_path
 from jobman.store.commit import commit
 from jobman.store.dependencies import dependents_to_wake
 from jobman.store.jobs import load_snapshot
@@ -40,37 +41,26 @@ if TYPE_CHECKING:
     )
     from jobman.store.connection import Store
 
+_EVIDENCE = {liveness.HELD: False, liveness.FREE: True}
 _LOST = "its supervisor (pid {pid}) has ended without completing the job"
 
 
-def reconcile(store: Store, job_id: str, clock: Clock) -> bool:
-    """Complete a job that nobody owns any more; return whether it was changed.
-
-    An unclaimed submission fails once its deadline has passed; an owned job is lost on proof of its owner's death.
-    """
-    snapshot = load_snapshot(store, job_id)
-    job = snapshot.job
-    if job.phase == JobPhase.COMPLETED or store.read_only:
-        return False
+def settle(store: Store, snapshot: Snapshot, clock: Clock) -> bool:
+    """Complete a job that looks abandoned, if it is; return whether it was changed, by us or by somebody quicker."""
     now = Now(clock.wall_ns(), clock.monotonic_ns())
-    if job.phase == JobPhase.SUBMITTING:
+    if snapshot.job.phase == JobPhase.SUBMITTING:
         return _expire(store, snapshot, now)
-    if snapshot.supervisor is None or not _looks_dead(store, snapshot.supervisor):
+    if snapshot.supervisor is None or judge_owner(store, snapshot.supervisor) != Verdict.GONE:
         return False
     return _declare_lost(store, snapshot, snapshot.supervisor, now)
 
 
-def owner_state(store: Store, supervisor: Supervisor) -> Verdict:
-    """Return whether the owner of a job lives, without taking anything."""
-    state = _probe(store, supervisor)
-    taken = {liveness.HELD: False, liveness.FREE: True}.get(state)
-    return _judge(supervisor, lock_taken=taken)
+def judge_owner(store: Store, supervisor: Supervisor) -> Verdict:
+    """Weigh what the lock and the process table say of an owner, without taking anything."""
+    return _judge(supervisor, lock_taken=_EVIDENCE.get(_probe(store, supervisor)))
 
 
 def _expire(store: Store, snapshot: Snapshot, now: Now) -> bool:
-    claim = snapshot.job.claim
-    if claim is None or now.wall_ns < claim.deadline_ns:
-        return False
     try:
         commit(store, expire_submission(snapshot, now))
     except ConflictError:
@@ -79,15 +69,9 @@ def _expire(store: Store, snapshot: Snapshot, now: Now) -> bool:
     return True
 
 
-def _looks_dead(store: Store, supervisor: Supervisor) -> bool:
-    # The cheap look that every inspection takes; the proof follows only when it says so.
-    return owner_state(store, supervisor) == Verdict.GONE
-
-
 def _declare_lost(store: Store, snapshot: Snapshot, supervisor: Supervisor, now: Now) -> bool:
-    with liveness.seize(_lock_path(store, supervisor), *supervisor.lock) as seizure:
-        taken = {liveness.HELD: False, liveness.FREE: True}.get(seizure.state)
-        if _judge(supervisor, lock_taken=taken) != Verdict.GONE:
+    with liveness.seize(lock_path(store, supervisor), *supervisor.lock) as seizure:
+        if _judge(supervisor, lock_taken=_EVIDENCE.get(seizure.state)) != Verdict.GONE:
             return False
         loss = _assess(store, snapshot, supervisor)
         try:
@@ -156,10 +140,6 @@ def _wake_dependents(store: Store, job_id: str) -> None:
 
 def _probe(store: Store, supervisor: Supervisor) -> str:
     try:
-        return liveness.probe(_lock_path(store, supervisor), *supervisor.lock)
+        return liveness.probe(lock_path(store, supervisor), *supervisor.lock)
     except OSError:
         return liveness.MISSING
-
-
-def _lock_path(store: Store, supervisor: Supervisor) -> str:
-    return f"{store.root}/run/{supervisor.job_id}.lock"

@@ -1,0 +1,68 @@
+"""Reconciling what nobody owns any more: used by clients, by supervisors and by deliveries alike (contract, H.6).
+
+This module takes the cheap look that every command takes at the job it names: one read of the job, one test of a lock.
+Only when that look says that something is wrong is `jobman.recovery.losing` loaded, which proves it and acts.
+"""
+
+from __future__ import annotations
+
+from jobman.model.state import JobPhase
+from jobman.policy.liveness import Verdict
+from jobman.process.liveness import HELD, probe
+from jobman.process.own import own_boot_id
+from jobman.store.jobs import load_snapshot
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.clock import Clock
+    from jobman.model.state import Snapshot, Supervisor
+    from jobman.store.connection import Store
+
+
+def reconcile(store: Store, job_id: str, clock: Clock) -> bool:
+    """Complete a job that nobody owns any more; return whether it was changed.
+
+    An unclaimed submission fails once its deadline has passed; an owned job is lost on proof of its owner's death.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+    """
+    if store.read_only:
+        return False
+    snapshot = load_snapshot(store, job_id)
+    if not _needs_attention(store, snapshot, clock):
+        return False
+    from jobman.recovery import losing  # rarely needed, and heavy: see above
+
+    return losing.settle(store, snapshot, clock)
+
+
+def owner_state(store: Store, supervisor: Supervisor) -> Verdict:
+    """Return whether the owner of a job lives, without taking anything."""
+    if _holds_its_lock(store, supervisor):
+        return Verdict.LIVE
+    from jobman.recovery import losing  # rarely needed, and heavy: see above
+
+    return losing.judge_owner(store, supervisor)
+
+
+def _needs_attention(store: Store, snapshot: Snapshot, clock: Clock) -> bool:
+    job = snapshot.job
+    if job.phase == JobPhase.COMPLETED:
+        return False
+    if job.phase == JobPhase.SUBMITTING:
+        return job.claim is not None and clock.wall_ns() >= job.claim.deadline_ns
+    return snapshot.supervisor is not None and not _holds_its_lock(store, snapshot.supervisor)
+
+
+def _holds_its_lock(store: Store, supervisor: Supervisor) -> bool:
+    try:
+        held = probe(lock_path(store, supervisor), *supervisor.lock) == HELD
+    except OSError:
+        return False
+    return held and supervisor.identity.boot_id == own_boot_id()
+
+
+def lock_path(store: Store, supervisor: Supervisor) -> str:
+    """Return where the liveness lock of a supervisor lies."""
+    return f"{store.root}/run/{supervisor.job_id}.lock"
