@@ -188,6 +188,8 @@ def final_logs() -> st.SearchStrategy[RunLogs]:
         integrity=st.sampled_from((LogIntegrity.VALID, LogIntegrity.PARTIAL, LogIntegrity.CORRUPT)),
         health=st.sampled_from(RecordingHealth),
         diagnostic_code=st.none() | st.just(Diagnostic.LOG_CAPTURE_DEGRADED.value),
+        # Hypothesis fills every field of a named tuple, those with a default too.
+        index_version=st.sampled_from((1, 2)),
         stdout_bytes=sizes,
         stderr_bytes=sizes,
     )
