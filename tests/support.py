@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -70,10 +71,8 @@ class Cli:
         return job_id.strip()
 
     def json(self, *words: str) -> Any:
-        """Return ``data`` of a command's JSON document."""
-        document = json.loads(self(*words, "--json").out)
-        assert document["schema_version"] == 1
-        return document["data"]
+        """Return ``data`` of a command's JSON document, which must keep its schema."""
+        return check_document(document_of(words), self(*words, "--json").out)
 
     def wait(self, job_id: str) -> str:
         """Wait for a job; return its outcome."""
@@ -148,6 +147,45 @@ def supervisor_pids(state: Path) -> list[int]:
 def environment_without(environment: Mapping[str, str], *names: str) -> dict[str, str]:
     """Return a copy of ``environment`` without ``names``."""
     return {name: value for name, value in environment.items() if name not in names}
+
+
+SCHEMAS = Path(__file__).parent.parent / "docs" / "reference" / "schemas"
+ENVELOPE = '{"schema_version":1,"data":'
+
+
+def document_of(words: Sequence[str]) -> str:
+    """Return the name of the document that a command prints with ``--json``: ``show-run`` for ``show run``."""
+    if words[0] != "show":
+        return words[0]
+    return "show-run" if words[1] == "run" else "show-job"
+
+
+def check_document(name: str, text: str) -> Any:
+    """Return ``data`` of a document, after holding it to the rules of A.1 and to its schema."""
+    assert text.startswith(ENVELOPE)
+    assert text.endswith("}\n")
+    assert text.count("\n") == 1
+    assert not any(0xD800 <= ord(char) <= 0xDFFF or char in "\u2028\u2029" for char in text)
+    data = json.loads(text)["data"]
+    assert text == f"{ENVELOPE}{_canonical(data)}}}\n", "not compact, or keys are not sorted"
+    document_validator(name).validate(json.loads(text))
+    return data
+
+
+@functools.cache
+def document_validator(name: str) -> Any:
+    """Return the validator of one of the documents in docs/reference/schemas."""
+    from jsonschema import Draft202012Validator  # most tests read no document
+    from referencing import Registry, Resource
+
+    contents = {path.name: json.loads(path.read_text("utf-8")) for path in SCHEMAS.glob("*.json")}
+    registry = Registry().with_resources((key, Resource.from_contents(value)) for key, value in contents.items())
+    return Draft202012Validator(contents[f"{name}.schema.json"], registry=registry)
+
+
+def _canonical(data: object) -> str:
+    text = json.dumps(data, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _pids() -> Iterator[int]:
