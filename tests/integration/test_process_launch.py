@@ -156,9 +156,9 @@ os.write(1, os.read(child.stdout_fd, 100))
 
 
 def test_the_mask_of_the_caller_is_restored() -> None:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    before = signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGUSR2})
     output_of(launch(b"true"))
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    assert signal.pthread_sigmask(signal.SIG_SETMASK, before) == {signal.SIGUSR2}
 
 
 def test_the_target_has_the_standard_descriptors_only() -> None:
@@ -425,6 +425,7 @@ REFUSED = {
     "a name with a slash is not looked for in PATH": ("./tool", "{place}/bin", ("lookup", errno.ENOENT)),
     "not executable": ("../bin/data", "", ("lookup", errno.EACCES)),
     "not executable, in PATH": ("data", "{place}/bin", ("lookup", errno.EACCES)),
+    "not executable, and nowhere else": ("data", "{place}/bin:/nowhere", ("lookup", errno.EACCES)),
     "a directory": ("../bin/sub", "", ("lookup", errno.EACCES)),
     "empty PATH": ("own", "", ("lookup", errno.ENOENT)),
     "empty name": ("", "{place}/bin", ("lookup", errno.ENOENT)),

@@ -297,7 +297,7 @@ def signal_group(leader: ProcessIdentity, signo: int) -> bool:
         return False
     try:
         found = entry(leader.pid)
-        if found is None or identity_of(found) != leader or found.pgid != leader.pid:
+        if found is None or identity_of(found) != leader:
             return False
         os.killpg(leader.pid, signo)
     except (OSError, UnsupportedPlatformError):
