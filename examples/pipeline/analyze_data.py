@@ -1,4 +1,4 @@
-"""The second step: read the measurements and print their mean; its first run fails, as if a licence server were busy."""
+"""The second step: read the measurements and print their mean; its first run fails, as if a server were busy."""
 
 from __future__ import annotations
 

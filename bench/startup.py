@@ -1,0 +1,80 @@
+"""How long a command takes, from its start to its end, beside the bare interpreter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import apsw
+
+from bench.bed import Bed, Row, interleave, milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ROUNDS = 40
+_JOBS = 10_000
+# Every table that describes a job, with its columns that name the job or another row of the copy.
+_TABLES = {
+    "jobs": ("id", "supervisor_id"),
+    "job_specs": ("job_id",),
+    "supervisors": ("id", "job_id"),
+    "runs": ("id", "job_id"),
+    "admissions": ("id", "job_id", "run_id"),
+}
+
+
+def run(bed: Bed) -> list[Row]:
+    """Measure ``jobman run -- true``; the next measurement begins when the job has ended."""
+
+    def submit() -> int:
+        taken_ns = bed.time(bed.words("run", "--", "true"))
+        bed.settle()
+        return taken_ns
+
+    return [_compare(bed, submit, name="run", what="jobman run -- true", budget=4.0)]
+
+
+def status(bed: Bed) -> list[Row]:
+    """Measure ``jobman status ID``."""
+    job_id = bed.submit("true")
+    bed.settle()
+    command = bed.words("status", job_id)
+    return [_compare(bed, lambda: bed.time(command), name="status", what="jobman status ID", budget=3.0)]
+
+
+def listing(bed: Bed) -> list[Row]:
+    """Measure ``jobman list``, which prints 100 jobs of many."""
+    job_id = bed.submit("true")
+    bed.settle()
+    jobs = bed.pick(_JOBS, 200)
+    _multiply(bed, job_id, jobs)
+    what = f"jobman list (100 of {jobs:,} jobs)"
+    return [_compare(bed, lambda: bed.time(bed.words("list")), name="list", what=what, budget=4.0)]
+
+
+def _compare(bed: Bed, measure: Callable[[], int], *, name: str, what: str, budget: float) -> Row:
+    yardstick = (bed.python, "-c", "pass")
+    ours_ns, bare_ns = interleave(bed.pick(_ROUNDS, 3), measure, lambda: bed.time(yardstick))
+    return Row(name, what, milliseconds(ours_ns), f"python -c pass {milliseconds(bare_ns)}", ours_ns / bare_ns, budget)
+
+
+def _multiply(bed: Bed, job_id: str, wanted: int) -> None:
+    """Fill the store with copies of one completed job, by SQL: ten thousand submissions would take minutes."""
+    connection = apsw.Connection(f"{bed.state}/jobman.db")
+    with connection:
+        for number in range(1, wanted):
+            # Digits in front of the random part: the copies get IDs of their own and stay in order.
+            _copy(connection, job_id, f"{number:08x}")
+    connection.close()
+
+
+def _copy(connection: apsw.Connection, job_id: str, mark: str) -> None:
+    for table, keys in _TABLES.items():
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        # substr keeps the time of an ID and replaces its tail; all rows of the job are marked alike.
+        chosen = [f"substr({name}, 1, 28) || ?1" if name in keys else name for name in columns]
+        owner = "id" if table == "jobs" else "job_id"
+        statement = (
+            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(chosen)} FROM {table} WHERE {owner} = ?2"  # noqa: S608  # our own names
+        )
+        connection.execute(statement, (mark, job_id)).fetchall()
