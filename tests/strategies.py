@@ -121,7 +121,7 @@ def delays() -> st.SearchStrategy[specs.Delay]:
     return st.builds(
         specs.Delay,
         base_ns=durations_ns(),
-        backoff=st.sampled_from(specs.Backoff),
+        backoff=st.sampled_from(tuple(specs.Backoff)),
         exponential_base=st.integers(1, 2**31),
         max_delay_ns=st.none() | durations_ns(),
         jitter_ns=durations_ns(),
@@ -130,8 +130,8 @@ def delays() -> st.SearchStrategy[specs.Delay]:
 
 def predicates() -> st.SearchStrategy[str]:
     """What E.4 allows a dependency to require."""
-    several = st.sets(st.sampled_from(JobOutcome), min_size=2).map(lambda some: "outcomes:" + ",".join(sorted(some)))
-    return st.sampled_from(specs.Predicate).map(str) | several
+    several = st.sets(st.sampled_from(tuple(JobOutcome)), min_size=2).map(lambda some: "outcomes:" + ",".join(sorted(some)))
+    return st.sampled_from(tuple(specs.Predicate)).map(str) | several
 
 
 def dependencies() -> st.SearchStrategy[tuple[specs.Dependency, ...]]:
@@ -144,7 +144,7 @@ def loggings() -> st.SearchStrategy[specs.Logging]:
     """What is recorded of the output, and for how long."""
     return st.builds(
         specs.Logging,
-        capture=st.sampled_from(specs.LogCapture),
+        capture=st.sampled_from(tuple(specs.LogCapture)),
         segment_bytes=st.integers(0, 2**40),
         segments=st.integers(0, 65_535),
         retention_ns=st.none() | durations_ns(),
@@ -186,7 +186,7 @@ def final_logs() -> st.SearchStrategy[RunLogs]:
     return st.builds(
         RunLogs,
         integrity=st.sampled_from((LogIntegrity.VALID, LogIntegrity.PARTIAL, LogIntegrity.CORRUPT)),
-        health=st.sampled_from(RecordingHealth),
+        health=st.sampled_from(tuple(RecordingHealth)),
         diagnostic_code=st.none() | st.just(Diagnostic.LOG_CAPTURE_DEGRADED.value),
         # Hypothesis fills every field of a named tuple, those with a default too.
         index_version=st.sampled_from((1, 2)),

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from enum import StrEnum
 
 from jobman.errors import MissingLogError, UnsafeLogError
 from jobman.model.state import Stream
-from jobman.values import TYPE_CHECKING
+from jobman.values import TYPE_CHECKING, StrEnum
 
 if TYPE_CHECKING:
     from typing import Final, Self

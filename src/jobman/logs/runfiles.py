@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 
 from jobman.errors import UnsafeLogError
 from jobman.logs import layout
 from jobman.model.state import Stream
-from jobman.values import TYPE_CHECKING, NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
-from jobman.values import NamedTuple
+from jobman.values import NamedTuple, StrEnum
 
 
 class ProcessIdentity(NamedTuple):

@@ -7,14 +7,13 @@ tags may not. Durations are integers of nanoseconds, 0 meaning "none" for timeou
 
 from __future__ import annotations
 
-from enum import StrEnum
 from itertools import pairwise
 
 from jobman.errors import InvalidSpecError
 from jobman.model.ids import is_id
 from jobman.model.scalars import INT64_MAX
 from jobman.model.state import JobOutcome
-from jobman.values import TYPE_CHECKING, NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
     from collections.abc import Callable

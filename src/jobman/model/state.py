@@ -7,9 +7,7 @@ ones.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
-from jobman.values import TYPE_CHECKING, NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
     from jobman.model.identity import ProcessIdentity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobman.model.scalars import INT64_MAX
 from jobman.model.state import (
     Diagnostic,
     JobOutcome,
@@ -33,6 +34,7 @@ class EndedRun(NamedTuple):
     problem: Problem | None
     completed_at_ns: int
     jitter_draw_ns: int = 0
+    """Any uniform draw of many bits: which delay applies, and so how far it may jitter, is decided here."""
 
 
 def after_run(spec: JobSpec, ended: EndedRun) -> Retry | Finish:
@@ -66,8 +68,8 @@ def _exhausted(spec: JobSpec, ended: EndedRun) -> Finish | None:
 def _next(spec: JobSpec, ended: EndedRun) -> Retry | Finish:
     succeeded = ended.outcome == RunOutcome.SUCCESS
     delay = spec.success_delay if succeeded else spec.failure_delay
-    pause_ns = delay_ns(delay, ended.counters.runs, ended.jitter_draw_ns)
-    next_run_at_ns = ended.completed_at_ns + pause_ns
+    pause_ns = delay_ns(delay, ended.counters.runs, ended.jitter_draw_ns % (delay.jitter_ns + 1))
+    next_run_at_ns = min(INT64_MAX, ended.completed_at_ns + pause_ns)
     abort_at_ns = spec.completion.retry_abort_at_ns
     if abort_at_ns is not None and next_run_at_ns > abort_at_ns:
         return Finish(JobOutcome.ABORTED, Reason.RETRY_DEADLINE, ended.problem)

@@ -6,8 +6,6 @@ waits, signals or writes.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from jobman.model.spec import DEFAULT_DRAIN_TIMEOUT_NS
 from jobman.model.state import (
     Diagnostic,
@@ -20,7 +18,7 @@ from jobman.model.state import (
 from jobman.model.transitions.running import Finish
 from jobman.policy.ladder import Ladder, Rung, next_step
 from jobman.policy.waiting import evaluate
-from jobman.values import TYPE_CHECKING, NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
     from jobman.model.spec import JobSpec
@@ -287,7 +285,11 @@ _BY_STAGE = {
 
 def _soonest(seen: Observation, *others_ns: int) -> int | None:
     """Return how long until the nearest deadline, from now; ``None`` without one."""
-    running = seen.snapshot.run is not None and seen.snapshot.job.phase == JobPhase.RUNNING
+    phase = seen.snapshot.job.phase
+    if phase == JobPhase.PAUSED:
+        # Nothing fires while paused; a deadline that has passed meanwhile would make the loop spin.
+        return min(others_ns) if others_ns else None
+    running = seen.snapshot.run is not None and phase in (JobPhase.STARTING, JobPhase.RUNNING)
     due = [seen.job_budget.due_ns() if seen.snapshot.job.intent is None else None]
     due.append(seen.run_budget.due_ns() if running and seen.child.stage != Stage.EXITED else None)
     left = [time - seen.now_ns for time in due if time is not None]

@@ -61,7 +61,7 @@ def _completed(job: Job, last_run: Run | None) -> str:
         return ""
     if job.problem is not None and job.outcome != JobOutcome.FAILURE:
         return job.problem.text
-    if job.outcome == JobOutcome.FAILURE and last_run is not None:
+    if job.outcome == JobOutcome.FAILURE and last_run is not None and last_run.outcome != RunOutcome.SUCCESS:
         return _end(last_run)
     return _words(job)
 

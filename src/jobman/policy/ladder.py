@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
-from jobman.values import TYPE_CHECKING, NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
     from jobman.model.spec import StopPolicy

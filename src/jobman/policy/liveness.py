@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from jobman.model.identity import Presence
+from jobman.values import StrEnum
 
 
 class Verdict(StrEnum):
