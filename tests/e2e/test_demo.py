@@ -42,7 +42,7 @@ def test_the_demonstration_tells_the_whole_story_and_leaves_nothing(tmp_path: Pa
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
-    verbs = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("$ jobman ")]
+    verbs = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("$ jobman ")]
     assert done.stdout.count("jobman run ") == 2
     assert list(dict.fromkeys(verbs)) == ["status", "list", "wait", "show", "logs"]
     assert "waiting for prepare_data" in done.stdout
