@@ -26,6 +26,7 @@ _PATIENCE_WITH_TARGET_NS = 50_000_000
 _RETRY_FIRST_NS = 100_000_000
 _RETRY_LAST_NS = 5_000_000_000
 _INSPECT_EVERY_NS = 1_000_000_000
+_INSPECT_AT_ONCE = 16
 _SHORT_READ = 16 * 1024
 _BREATH_NS = 1_000_000
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
@@ -50,6 +51,7 @@ class Loop:
         self._store_retry_ns = 0
         self._store_pause_ns = _RETRY_FIRST_NS
         self._inspect_at_ns = 0
+        self._inspected = 0
 
     def run(self) -> None:
         """Go round until there is nothing left to do."""
@@ -102,7 +104,11 @@ class Loop:
         if now_ns < self._inspect_at_ns or self._observer.store_gone:
             return
         self._inspect_at_ns = now_ns + _INSPECT_EVERY_NS
-        for job_id in self._observer.unmet_dependencies():
+        unmet = self._observer.unmet_dependencies()
+        # A few at a time, in turn: a job may wait for hundreds, and they have their own supervisors.
+        self._inspected = (self._inspected + _INSPECT_AT_ONCE) % max(1, len(unmet))
+        turn = (unmet + unmet)[self._inspected : self._inspected + min(_INSPECT_AT_ONCE, len(unmet))]
+        for job_id in turn:
             if recovery.reconcile(self._owner.store, job_id, self._clock):
                 self._observer.reload_dependencies()
 

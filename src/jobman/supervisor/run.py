@@ -90,6 +90,7 @@ class ActiveRun:
         self._problem: Problem | None = None
         self._members: tuple[process.Member, ...] | None = None
         self._looked_ns = 0
+        self._usage = process.Usage()
         self._ending: Ending | None = None
 
     # --- What the loop looks at ------------------------------------------------------------------------------------
@@ -97,6 +98,7 @@ class ActiveRun:
     def view(self) -> ChildView:
         """Return how far the child has come; looks at the tree only when the leader has ended."""
         self._observe_exit()
+        self._reap_adopted()
         members = len(self._left_behind()) if self._stage == Stage.EXITED else None
         return ChildView(self._stage, self.ladder, not self._pipes, self._exited_ns, members)
 
@@ -272,8 +274,12 @@ class ActiveRun:
             self._looked_ns = now_ns
             alive = process.has_members(self._tree)
             self._members = process.members(self._tree) if alive else ()
-            process.reap_adopted(self._tree)
         return self._members
+
+    def _reap_adopted(self) -> None:
+        """Reap what the target left to us, as it ends: a run of days may orphan thousands (field case 10)."""
+        if self._tree is not None:
+            self._usage = self._usage.plus(process.reap_adopted(self._tree))
 
     def _forget_members(self) -> None:
         self._members = None
@@ -282,9 +288,9 @@ class ActiveRun:
         if self._child is None or self._tree is None:
             return None
         usage = process.reap(self._child.pid)
-        adopted = process.reap_adopted(self._tree)
+        self._reap_adopted()
         self._close_child(self._child)
-        return None if usage is None or self._stage == Stage.FAILED else RunUsage(*usage.plus(adopted))
+        return None if usage is None or self._stage == Stage.FAILED else RunUsage(*usage.plus(self._usage))
 
     def _collect_child(self, child: GatedChild) -> None:
         # It only has to notice that its gate is closed; it is ours, so the PID cannot be another's.
