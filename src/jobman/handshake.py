@@ -19,7 +19,6 @@ MAX_ACKNOWLEDGEMENT = 4096
 _VERSION = b"JMH1"
 _MAX_OFFER = 8192
 _AFTER_ID = b'"}\n'
-_LAST = b'"}\n'
 
 
 class Offer:
@@ -102,8 +101,6 @@ def check_acknowledgement(line: bytes, job_id: str) -> str:
     Raises:
         HandshakeError: it is anything else, or nothing at all.
     """
-    from jobman.model.ids import is_id
-
     supervisor_id = line[-len(_AFTER_ID) - ID_BYTES : -len(_AFTER_ID)].decode("ascii", "replace")
     if not line:
         raise HandshakeError(detail="the supervisor ended without acknowledging the job")

@@ -60,11 +60,26 @@ def judge_owner(store: Store, supervisor: Supervisor) -> Verdict:
     return _judge(supervisor, lock_taken=_EVIDENCE.get(_probe(store, supervisor)))
 
 
+def remove_traces(root: str, job_id: str) -> None:
+    """Remove what a dead supervisor, or one that did not get its job, left in ``run/``: FIFO, empty log, lock."""
+    stem = f"{root}/run/{job_id}"
+    try:
+        written = os.lstat(f"{stem}.log").st_size > 0
+    except OSError:
+        written = False
+    for suffix in ("wake", "lock") if written else ("wake", "log", "lock"):
+        try:
+            os.unlink(f"{stem}.{suffix}")
+        except OSError:
+            pass
+
+
 def _expire(store: Store, snapshot: Snapshot, now: Now) -> bool:
     try:
         commit(store, expire_submission(snapshot, now))
     except ConflictError:
         return True  # a late claimer was quicker, or another inspector: either way it has changed
+    remove_traces(store.root, snapshot.job.id)
     _wake_dependents(store, snapshot.job.id)
     return True
 
@@ -73,12 +88,15 @@ def _declare_lost(store: Store, snapshot: Snapshot, supervisor: Supervisor, now:
     with liveness.seize(lock_path(store, supervisor), *supervisor.lock) as seizure:
         if _judge(supervisor, lock_taken=_EVIDENCE.get(seizure.state)) != Verdict.GONE:
             return False
+        # What was read before the proof may be older than its last deed: a run that has a target by now.
+        snapshot = load_snapshot(store, snapshot.job.id)
         loss = _assess(store, snapshot, supervisor)
         try:
-            commit(store, lose(load_snapshot(store, snapshot.job.id), loss, now))
+            commit(store, lose(snapshot, loss, now))
         except ConflictError:
             return True
-        _tidy(store, snapshot)
+        _close_capture(store, snapshot)
+        remove_traces(store.root, snapshot.job.id)
     _wake_dependents(store, snapshot.job.id)
     return True
 
@@ -119,18 +137,13 @@ def _scanned(store: Store, run: Run) -> RunLogs:
     return RunLogs(found.integrity, RecordingHealth.DEGRADED, code, version, found.stdout_bytes, found.stderr_bytes)
 
 
-def _tidy(store: Store, snapshot: Snapshot) -> None:
-    """Remove what the dead supervisor would have removed: the marker of its capture, its FIFO, its lock."""
-    if snapshot.run is not None:
-        try:
-            close_abandoned(run_directory(store.root, snapshot.job.id, snapshot.run.number))
-        except (JobmanError, OSError):
-            pass  # the marker only keeps the logs from being pruned
-    for suffix in ("wake", "lock"):
-        try:
-            os.unlink(f"{store.root}/run/{snapshot.job.id}.{suffix}")
-        except OSError:
-            pass
+def _close_capture(store: Store, snapshot: Snapshot) -> None:
+    if snapshot.run is None:
+        return
+    try:
+        close_abandoned(run_directory(store.root, snapshot.job.id, snapshot.run.number))
+    except (JobmanError, OSError):
+        pass  # the marker only keeps the logs from being pruned
 
 
 def _wake_dependents(store: Store, job_id: str) -> None:

@@ -116,6 +116,7 @@ def resolve_failure(store: Store, candidate: Candidate, error: HandshakeError) -
     from jobman.model.state import JobPhase
     from jobman.model.transitions._change import Now
     from jobman.model.transitions.submission import withdraw_submission
+    from jobman.recovery.losing import remove_traces
     from jobman.store.commit import commit
     from jobman.store.jobs import load_snapshot
 
@@ -132,6 +133,7 @@ def resolve_failure(store: Store, candidate: Candidate, error: HandshakeError) -
         commit(store, withdraw_submission(snapshot, detail, Now(clock.wall_ns(), clock.monotonic_ns())))
     except ConflictError:
         return  # somebody else has seen to it
+    remove_traces(store.root, candidate.job_id)
     raise LaunchError(detail=f"{detail}; job {candidate.job_id} is recorded as submission_failed")
 
 

@@ -153,7 +153,9 @@ def _acknowledge(line: bytes) -> None:
 
 
 def _log_to(path: str) -> None:
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    # Exclusively: a second supervisor of the job must end here, not write into the diagnostics of the first.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    log = os.open(path, flags, 0o600)
     os.dup2(log, 2)
     os.close(log)
 
