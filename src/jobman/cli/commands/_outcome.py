@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobman.cli.output import err
 from jobman.errors import OutcomeError
-from jobman.model.state import JobOutcome
+from jobman.model.state import JobOutcome, RunOutcome
 from jobman.store.jobs import load_runs
 from jobman.values import TYPE_CHECKING
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 _NO_EXIT = 1
 _SIGNALLED = 128
-_DECIDED_BY_TARGET = (JobOutcome.SUCCESS, JobOutcome.FAILURE)
+# Those that an exit of the target decided.
+_JOBS_DECIDED = (JobOutcome.SUCCESS, JobOutcome.FAILURE)
+_RUNS_DECIDED = (RunOutcome.SUCCESS, RunOutcome.FAILURE)
 
 
 def report(job: Job) -> bool:
@@ -28,9 +30,9 @@ def report(job: Job) -> bool:
 def exit_code(store: Store, job: Job) -> int:
     """Return the exit code of a completed job's last run, 128 and the number of a signal, or 1 if neither decided."""
     runs = load_runs(store, [job.id]).get(job.id, [])
-    if job.outcome not in _DECIDED_BY_TARGET or not runs or runs[-1].exit is None:
-        return _NO_EXIT
-    return _from_exit(runs[-1])
+    # A job can fail because its last run was stopped: then the signal is ours and says nothing of the target.
+    decided = job.outcome in _JOBS_DECIDED and bool(runs) and runs[-1].outcome in _RUNS_DECIDED
+    return _from_exit(runs[-1]) if decided else _NO_EXIT
 
 
 def _from_exit(run: Run) -> int:
