@@ -84,6 +84,25 @@ class Cli:
         self.wait(job_id)
         return job_id
 
+    def refuses(self, *words: str | bytes, status: int, says: str = "", **options: Any) -> str:
+        """Run a command that must fail: nothing on stdout, one line on stderr that contains ``says``; return it."""
+        done = self(*words, status=status, **options)
+        assert done.out == "", words
+        assert done.err.endswith("\n"), words
+        assert done.err.count("\n") == 1, done.err
+        assert says in done.err
+        return done.err
+
+    def has_no_job(self) -> bool:
+        """Say whether nothing was ever submitted here."""
+        return bool(self.json("list", "--all") == {"jobs": []})
+
+    def command(self, *words: str | bytes, **options: Any) -> subprocess.Popen[bytes]:
+        """Start ``jobman WORDS`` and return it with pipes for its output; the caller ends it."""
+        given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        given |= {"cwd": self.cwd, "env": self.environment} | options
+        return subprocess.Popen([installed_command(), *words], **given)
+
     def phase(self, job_id: str) -> str:
         """Return the phase of a job."""
         return str(self.json("status", job_id)["phase"])
@@ -147,6 +166,17 @@ def supervisor_pids(state: Path) -> list[int]:
 def environment_without(environment: Mapping[str, str], *names: str) -> dict[str, str]:
     """Return a copy of ``environment`` without ``names``."""
     return {name: value for name, value in environment.items() if name not in names}
+
+
+def await_handler(pid: int, number: signal.Signals) -> None:
+    """Wait until a process handles a signal."""
+
+    def is_caught() -> bool:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        caught = next(line for line in lines if line.startswith("SigCgt:"))
+        return bool(int(caught.split()[1], 16) & 1 << (number - 1))
+
+    eventually(is_caught, f"process {pid} never handles {number.name}")
 
 
 SCHEMAS = Path(__file__).parent.parent / "docs" / "reference" / "schemas"
