@@ -112,22 +112,36 @@ def renew_lease(store: Store, snapshot: Snapshot, expires_at_ns: int) -> None:
     supervisor, admission = snapshot.supervisor, snapshot.admission
     if supervisor is None or admission is None:
         return
+    if store.in_transaction():
+        # SQLite refuses to change the safety level here, and the outer commit needs the full one anyway.
+        _extend(store, supervisor, admission, expires_at_ns)
+        return
     store.execute("PRAGMA synchronous=NORMAL")
     try:
-        with store.write():
-            statement = "UPDATE supervisors SET lease_expires_at_ns = ? WHERE id = ? AND phase = 'claimed'"
-            store.execute(statement, (expires_at_ns, supervisor.id))
-            statement = "UPDATE admissions SET lease_expires_at_ns = ? WHERE id = ? AND released_at_ns IS NULL"
-            store.execute(statement, (expires_at_ns, admission.id))
+        _extend(store, supervisor, admission, expires_at_ns)
     finally:
         store.execute("PRAGMA synchronous=FULL")
 
 
 def append_events(store: Store, events: tuple[Event, ...]) -> None:
-    """Append to the history; each event gets its ID here."""
-    for event in events:
-        event_id = new_id(event.at_ns, os.urandom(RANDOM_BYTES))
-        store.execute(EVENTS.insert(), event_row(event, event_id))
+    """Append to the history, all or none; each event gets its ID here."""
+    with store.write():
+        for event in events:
+            event_id = new_id(event.at_ns, os.urandom(RANDOM_BYTES))
+            store.execute(EVENTS.insert(), event_row(event, event_id))
+
+
+def _extend(store: Store, supervisor: Supervisor, admission: Admission, expires_at_ns: int) -> None:
+    # Never before the beginning: a wall clock that was set back must not make the order check refuse a renewal.
+    with store.write():
+        statement = (
+            "UPDATE supervisors SET lease_expires_at_ns = max(?, claimed_at_ns) WHERE id = ? AND phase = 'claimed'"
+        )
+        store.execute(statement, (expires_at_ns, supervisor.id))
+        statement = (
+            "UPDATE admissions SET lease_expires_at_ns = max(?, acquired_at_ns) WHERE id = ? AND released_at_ns IS NULL"
+        )
+        store.execute(statement, (expires_at_ns, admission.id))
 
 
 def _write(  # noqa: PLR0917  # one table, two values
@@ -138,9 +152,16 @@ def _write(  # noqa: PLR0917  # one table, two values
     if before is None:
         store.execute(table.insert(), row(after))
         return
-    key, *values = row(after)
-    store.execute(table.update(_SAME_STATE), (*values, key, before.revision, before.phase))
+    store.execute(*_update(table, row(before), row(after), guard=_state(before)))
     _require_one(store, before)
+
+
+def _update(table: Table, before: Row, after: Row, *, guard: Row) -> tuple[str, Row]:
+    # Only what the transition changes: facts that are recorded without a revision (who waits at the gate, when the
+    # signal was sent, the lease) may be newer than the snapshot, and must survive it.
+    pairs = zip(table.columns, before, after, strict=True)
+    changed = {column: new for column, old, new in pairs if new != old}
+    return table.update(tuple(changed), _SAME_STATE), (*changed.values(), *guard)
 
 
 def _write_admission(store: Store, before: Snapshot | None, after: Snapshot) -> None:

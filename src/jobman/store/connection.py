@@ -57,6 +57,8 @@ class Store:
             return self._connection.execute(statement, tuple(bindings)).fetchall()
         except apsw.Error as error:
             raise translate(error) from error
+        except UnicodeDecodeError as error:
+            raise StoreFailureError(detail="it holds text that is not UTF-8: the file is damaged") from error
 
     def changes(self) -> int:
         """Return how many rows the last statement changed."""
@@ -165,9 +167,11 @@ def _wait_for_others(attempt: int) -> bool:
 def _create_database_file(path: str) -> None:
     # SQLite would create it with the umask's mode; ours is private from its first moment (field case 29).
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except FileExistsError:
-        pass
+        return
+    os.fchmod(descriptor, 0o600)  # a umask may take away even what the owner needs
+    os.close(descriptor)
 
 
 def _file_identity(path: str) -> tuple[int, int] | None:

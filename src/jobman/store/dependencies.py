@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobman.model.spec import Dependency
 from jobman.model.state import JobOutcome, JobPhase
 from jobman.policy.waiting import DependencyState
+from jobman.store.rows import member
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ def load_dependencies(store: Store, job_ids: Sequence[str]) -> dict[str, list[De
         state = DependencyState(
             Dependency(depends_on, predicate),
             name,
-            JobPhase(phase),
+            member(JobPhase, phase),
             revision,
-            JobOutcome(outcome) if outcome else None,
-            JobOutcome(seen) if seen else None,
+            member(JobOutcome, outcome) if outcome else None,
+            member(JobOutcome, seen) if seen else None,
             seen_revision,
             at_ns,
         )

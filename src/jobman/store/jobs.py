@@ -50,7 +50,8 @@ def load_snapshot(store: Store, job_id: str) -> Snapshot:
     try:
         return _read_snapshot(store, job_id)
     finally:
-        store.execute("ROLLBACK")
+        if store.in_transaction():  # SQLite has already ended it after some failures
+            store.execute("ROLLBACK")
 
 
 def load_runs(store: Store, job_ids: Sequence[str]) -> dict[str, list[Run]]:
@@ -73,9 +74,8 @@ def load_supervisor(store: Store, job_id: str) -> Supervisor | None:
 
 def latest_admission(store: Store, job_id: str) -> Admission | None:
     """Return the newest admission of a job, released or not."""
-    statement = (
-        f"SELECT {ADMISSIONS.select()} FROM admissions WHERE job_id = ? ORDER BY acquired_at_ns DESC, id DESC LIMIT 1"
-    )
+    # Newest by insertion: times go backwards when the clock is set.
+    statement = f"SELECT {ADMISSIONS.select()} FROM admissions WHERE job_id = ? ORDER BY rowid DESC LIMIT 1"
     rows = store.execute(statement, (job_id,))
     return admission_from(rows[0]) if rows else None
 

@@ -6,6 +6,7 @@ one has added columns to.
 
 from __future__ import annotations
 
+from jobman.errors import StoreFailureError
 from jobman.model.identity import ProcessIdentity
 from jobman.model.invariants import check_job, check_run, check_supervisor
 from jobman.model.state import (
@@ -34,11 +35,13 @@ from jobman.model.state import (
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from typing import Any
+    from enum import StrEnum
+    from typing import Any, TypeVar
 
     from jobman.model.events import Event
 
     Row = tuple[Any, ...]
+    Word = TypeVar("Word", bound=StrEnum)
 
 
 class Table(NamedTuple):
@@ -57,9 +60,9 @@ class Table(NamedTuple):
         marks = ", ".join("?" * len(self.columns))
         return f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({marks})"
 
-    def update(self, condition: str) -> str:
-        """Return the statement that rewrites a row by its key, if ``condition`` holds too."""
-        changes = ", ".join(f"{column} = ?" for column in self.columns[1:])
+    def update(self, columns: tuple[str, ...], condition: str) -> str:
+        """Return the statement that rewrites ``columns`` of a row by its key, if ``condition`` holds too."""
+        changes = ", ".join(f"{column} = ?" for column in columns)
         return f"UPDATE {self.name} SET {changes} WHERE {self.columns[0]} = ? AND {condition}"
 
 
@@ -175,6 +178,18 @@ EVENTS = Table(
 )
 
 
+def member(vocabulary: type[Word], word: str) -> Word:
+    """Return the member of a vocabulary that is stored as ``word``.
+
+    Raises:
+        StoreFailureError: it has none; only a damaged file can hold such a word, for `CHECK` refuses it.
+    """
+    try:
+        return vocabulary(word)
+    except ValueError:
+        raise StoreFailureError(detail=f"it holds the unknown word {word!r}: the file is damaged") from None
+
+
 def job_row(job: Job) -> Row:
     """Return the values of `JOBS` for ``job``."""
     claim, pause = job.claim or (None, None), job.pause or (None, None, None)
@@ -219,10 +234,10 @@ def job_from(row: Row) -> Job:
     job = Job(
         id=id_,
         name=name,
-        phase=JobPhase(phase),
+        phase=member(JobPhase, phase),
         revision=revision,
         submitted_at_ns=submitted,
-        outcome=JobOutcome(outcome) if outcome else None,
+        outcome=member(JobOutcome, outcome) if outcome else None,
         claim=Claim(hash_, deadline) if hash_ is not None else None,
         supervisor_id=supervisor,
         claimed_at_ns=claimed,
@@ -230,10 +245,10 @@ def job_from(row: Row) -> Job:
         completed_at_ns=completed,
         cancellation_requested_at_ns=cancelled,
         active_run_id=active,
-        intent=StopReason(intent) if intent else None,
+        intent=member(StopReason, intent) if intent else None,
         counters=Counters(runs, successes, failures),
         total_paused_ns=paused_total,
-        pause=Pause(JobPhase(paused_from), paused_at, paused_mono) if paused_from else None,
+        pause=Pause(member(JobPhase, paused_from), paused_at, paused_mono) if paused_from else None,
         waiting_reason=reason,
         next_run_at_ns=next_run,
         prerequisites_satisfied_at_ns=satisfied,
@@ -282,19 +297,19 @@ def run_from(row: Row) -> Run:
         id=id_,
         job_id=job_id,
         number=number,
-        phase=RunPhase(phase),
+        phase=member(RunPhase, phase),
         revision=revision,
         reserved_at_ns=reserved,
-        outcome=RunOutcome(outcome) if outcome else None,
+        outcome=member(RunOutcome, outcome) if outcome else None,
         resolved_executable=None if executable is None else executable.decode("utf-8", "surrogateescape"),
         identity=ProcessIdentity(*identity) if identity[0] is not None else None,
         started_at_ns=started,
-        stop_reason=StopReason(stop_reason) if stop_reason else None,
+        stop_reason=member(StopReason, stop_reason) if stop_reason else None,
         stop_requested_at_ns=stop_requested,
         signalled_at_ns=signalled,
         completed_at_ns=completed,
         exit=RunExit(*exit_) if exit_[0] is not None else None,
-        logs=RunLogs(LogIntegrity(integrity), RecordingHealth(health), *rest),
+        logs=RunLogs(member(LogIntegrity, integrity), member(RecordingHealth, health), *rest),
         usage=RunUsage(*usage) if usage[0] is not None else None,
         problem=_problem(code, diagnostic),
     )
@@ -324,7 +339,7 @@ def supervisor_from(row: Row) -> Supervisor:
     """
     id_, job_id, phase, revision = row[:4]
     identity, lock, times = ProcessIdentity(*row[4:8]), LockFile(*row[8:10]), row[10:]
-    return check_supervisor(Supervisor(id_, job_id, SupervisorPhase(phase), revision, identity, lock, *times))
+    return check_supervisor(Supervisor(id_, job_id, member(SupervisorPhase, phase), revision, identity, lock, *times))
 
 
 def admission_row(admission: Admission) -> Row:
@@ -370,4 +385,4 @@ def _problem_columns(problem: Problem | None) -> tuple[str | None, str | None]:
 
 
 def _problem(code: str | None, text: str | None) -> Problem | None:
-    return None if code is None else Problem(Diagnostic(code), text or "")
+    return None if code is None else Problem(member(Diagnostic, code), text or "")

@@ -44,6 +44,7 @@ def make_private_directory(path: str) -> None:
     """Create a directory of ours inside the state root; one that exists already is fine."""
     try:
         os.mkdir(path, _PRIVATE)
+        os.chmod(path, _PRIVATE)  # a umask may take away even what the owner needs
     except FileExistsError:
         if not S_ISDIR(os.lstat(path).st_mode):
             raise StoreFileError(path=path, detail="is not a directory") from None
@@ -74,6 +75,7 @@ def _make_directories(root: str) -> None:
         _make_directories(parent)
     try:
         os.mkdir(root, _PRIVATE)
+        os.chmod(root, _PRIVATE)  # a umask may take away even what the owner needs
     except FileExistsError:
         pass  # another first command was quicker; what it made is checked like any other
 
@@ -127,9 +129,13 @@ def file_system_type(path: str, mountinfo: str = "/proc/self/mountinfo") -> str:
         fields = line.split(b" ")
         if len(fields) < 10:
             continue
-        point = fields[4].rstrip(b"/")
-        if b"\\" in point:
-            point = point.replace(b"\\040", b" ").replace(b"\\011", b"\t").replace(b"\\134", b"\\")
+        point = _unescaped(fields[4]).rstrip(b"/")
         if len(point) >= best and wanted.startswith(point + b"/"):
-            best, kind = len(point), fields[fields.index(b"-") + 1].decode()
+            best, kind = len(point), fields[fields.index(b"-", 6) + 1].decode()
     return kind
+
+
+def _unescaped(point: bytes) -> bytes:
+    # The kernel writes spaces, tabs, newlines, backslashes and number signs as a backslash and three octal digits.
+    first, *escaped = point.split(b"\\")
+    return first + b"".join(bytes((int(part[:3], 8),)) + part[3:] for part in escaped)

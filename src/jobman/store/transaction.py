@@ -58,9 +58,11 @@ class WriterLock:
     def _open(self) -> int:
         flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            return os.open(self._path, flags, 0o600)
+            descriptor = os.open(self._path, flags, 0o600)
+            os.fchmod(descriptor, 0o600)  # a umask may take away even what the owner needs
         except OSError as error:
             raise StoreFailureError(detail=f"{self._path}: {(error.strerror or str(error)).lower()}") from error
+        return descriptor
 
 
 class Write:
@@ -94,7 +96,7 @@ class Write:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if not self._outermost:
-            self._store.execute("RELEASE nested" if kind is None else "ROLLBACK TO nested; RELEASE nested")
+            self._end_nested(succeeded=kind is None)
             return
         try:
             self._end(succeeded=kind is None)
@@ -110,6 +112,12 @@ class Write:
                 raise
         else:
             self._roll_back()
+
+    def _end_nested(self, *, succeeded: bool) -> None:
+        if succeeded:
+            self._store.execute("RELEASE nested")
+        elif self._store.in_transaction():  # see _roll_back
+            self._store.execute("ROLLBACK TO nested; RELEASE nested")
 
     def _roll_back(self) -> None:
         # SQLite has already rolled back after some failures (a full disk); a second attempt would hide the first error.
@@ -129,6 +137,9 @@ def _block(descriptor: int, patience_ns: int) -> None:
     """
     import signal
 
+    if patience_ns <= 0:
+        raise StoreBusyError(seconds=0)  # a timer of zero would never go off
+
     def elapse(_signal: int, _frame: FrameType | None) -> None:
         raise _Elapsed
 
@@ -137,6 +148,8 @@ def _block(descriptor: int, patience_ns: int) -> None:
     except ValueError:
         _try_repeatedly(descriptor, patience_ns)
         return
+    # Whoever started us may have blocked it, and a blocked alarm would let us wait for ever.
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGALRM,))
     try:
         signal.setitimer(signal.ITIMER_REAL, patience_ns / _SECOND_NS)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -147,6 +160,7 @@ def _block(descriptor: int, patience_ns: int) -> None:
         raise StoreBusyError(seconds=patience_ns // _SECOND_NS) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGALRM, before)
 
 

@@ -31,11 +31,11 @@ CREATE TABLE jobs (
     failure_count                 INTEGER NOT NULL DEFAULT 0 CHECK (failure_count >= 0),
     total_paused_ns               INTEGER NOT NULL DEFAULT 0 CHECK (total_paused_ns >= 0),
     paused_from                   TEXT CHECK (paused_from IN ('waiting', 'queued', 'backoff', 'running')),
-    paused_at_ns                  INTEGER,
+    paused_at_ns                  INTEGER CHECK (paused_at_ns >= submitted_at_ns),
     paused_monotonic_ns           INTEGER,
     waiting_reason                TEXT,
     next_run_at_ns                INTEGER,
-    prerequisites_satisfied_at_ns INTEGER,
+    prerequisites_satisfied_at_ns INTEGER CHECK (prerequisites_satisfied_at_ns >= submitted_at_ns),
     diagnostic_code               TEXT,
     diagnostic                    TEXT,
     CHECK ((phase = 'completed') = (outcome IS NOT NULL)),
@@ -110,7 +110,7 @@ CREATE TABLE runs (
     stop_requested_at_ns INTEGER CHECK (stop_requested_at_ns >= reserved_at_ns),
     signalled_at_ns      INTEGER CHECK (signalled_at_ns >= reserved_at_ns),
     completed_at_ns      INTEGER CHECK (completed_at_ns >= reserved_at_ns),
-    exit_observed_at_ns  INTEGER,
+    exit_observed_at_ns  INTEGER CHECK (exit_observed_at_ns >= reserved_at_ns),
     exit_code            INTEGER,
     exit_signal          TEXT,
     platform_reason      TEXT,
@@ -135,7 +135,11 @@ CREATE TABLE runs (
            OR (pid IS NOT NULL AND resolved_executable IS NOT NULL AND started_at_ns IS NOT NULL)),
     CHECK ((pid IS NULL) = (creation_id IS NULL) AND (pid IS NULL) = (boot_id IS NULL)
            AND (pid IS NULL) = (pid_namespace IS NULL)),
-    CHECK (exit_code IS NULL OR outcome IN ('success', 'failure'))
+    CHECK (exit_code IS NULL OR outcome IN ('success', 'failure')),
+    CHECK ((exit_observed_at_ns IS NOT NULL)
+           = (exit_code IS NOT NULL) + (exit_signal IS NOT NULL) + (platform_reason IS NOT NULL)),
+    CHECK (outcome IS NULL OR outcome IN ('start_failed', 'lost') OR exit_observed_at_ns IS NOT NULL
+           OR (outcome IN ('cancelled', 'timed_out') AND started_at_ns IS NULL))
 ) STRICT;
 
 CREATE UNIQUE INDEX one_active_run_per_job ON runs (job_id) WHERE phase <> 'completed';
@@ -188,4 +192,11 @@ CREATE INDEX state_events_by_job ON state_events (job_id, sequence);
 CREATE TRIGGER state_events_are_append_only BEFORE UPDATE ON state_events
 BEGIN
     SELECT RAISE(ABORT, 'events are never changed');
+END;
+
+-- The history of a job goes only with the job itself: then the row that the event belongs to is gone already.
+CREATE TRIGGER state_events_are_kept BEFORE DELETE ON state_events
+WHEN EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job_id)
+BEGIN
+    SELECT RAISE(ABORT, 'events are never removed');
 END;

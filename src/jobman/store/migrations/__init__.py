@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 APPLICATION_ID = 0x4A4F424D  # "JOBM"
-MIGRATIONS = (("0001_jobs", "4cc99069fd3692df98dd50e33bd390a95d6d802961c78f698a216acf038c2842"),)
+MIGRATIONS = (("0001_jobs", "cf7b134051401605e0ffe16302c4e839305a955f9a65cf94f3957661dcee6bfa"),)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 
@@ -35,7 +35,9 @@ def ensure_schema(store: Store) -> None:
 
 
 def _header(store: Store) -> tuple[int, int]:
-    return store.execute("PRAGMA application_id")[0][0], store.execute("PRAGMA user_version")[0][0]
+    # Version first: another first command may commit both in between, and must not make us see half of it.
+    version = store.execute("PRAGMA user_version")[0][0]
+    return store.execute("PRAGMA application_id")[0][0], version
 
 
 def _migrate(store: Store) -> None:

@@ -20,21 +20,37 @@ def create_schema(store: Store) -> None:
     Raises:
         StoreForeignError: the database is not empty although it carries no application ID.
     """
+    if _has_schema(store):
+        return
+    _use_wal(store)
+    with store.write():
+        if _has_schema(store):
+            return
+        for number, (name, checksum) in enumerate(MIGRATIONS, 1):
+            _apply(store, number, name, checksum)
+        store.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        store.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+
+
+def _has_schema(store: Store) -> bool:
+    # Tables first: whoever created them of ours has set the version in the same commit.
+    tables = store.execute("SELECT count(*) FROM sqlite_schema")[0][0]
+    if store.execute("PRAGMA user_version")[0][0]:
+        return True
+    if tables:
+        raise StoreForeignError(path=f"{store.root}/jobman.db", detail="it has tables of another program")
+    return False
+
+
+def _use_wal(store: Store) -> None:
+    if store.execute("PRAGMA journal_mode") == [("wal",)]:
+        return
     store.lock.acquire(store.patience_ns)
     try:
         # The journal mode cannot change inside a transaction; under the lock nobody else of ours is writing.
         store.execute("PRAGMA journal_mode=WAL")
     finally:
         store.lock.release()
-    with store.write():
-        if store.execute("PRAGMA user_version")[0][0]:
-            return
-        if store.execute("SELECT count(*) FROM sqlite_schema")[0][0]:
-            raise StoreForeignError(path=f"{store.root}/jobman.db", detail="it has tables of another program")
-        for number, (name, checksum) in enumerate(MIGRATIONS, 1):
-            _apply(store, number, name, checksum)
-        store.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        store.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
 
 
 def migration_text(name: str) -> str:

@@ -1,0 +1,123 @@
+"""What the tests of the store share: opening it fast, dumping it whole, jobs put into it by real commits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobman.model.events import Transition
+from jobman.model.ids import RANDOM_BYTES, new_id
+from jobman.model.spec import JobSpec
+from jobman.store.commit import commit, commit_submission
+from jobman.store.connection import Store, open_store
+from jobman.store.migrations import MIGRATIONS
+from tests.moves import EPOCH_NS
+from tests.support import DEADLINE_S, clean_environment
+
+Dump = dict[str, list[tuple[Any, ...]]]
+
+
+def fast_store(state: Path) -> Store:
+    """Open a store that does not wait for the disk: these tests pull no plug."""
+    store = open_store(str(state))
+    store.execute("PRAGMA synchronous=OFF")
+    return store
+
+
+def fresh_id(at_ns: int = EPOCH_NS) -> str:
+    """Return an ID that no other example has."""
+    return new_id(at_ns, os.urandom(RANDOM_BYTES))
+
+
+def plain_spec(**changes: Any) -> JobSpec:
+    """Return the smallest specification, changed."""
+    return JobSpec("true", (), "/")._replace(**changes)
+
+
+def commit_all(store: Store, history: Iterable[Transition], spec: JobSpec | None = None) -> None:
+    """Make a history durable, its submission with a specification."""
+    first, *others = history
+    commit_submission(store, first, spec or plain_spec(name=first.after.job.name))
+    for transition in others:
+        commit(store, transition)
+
+
+def tables(store: Store) -> list[str]:
+    """Return the names of all tables."""
+    return [row[0] for row in store.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
+
+
+def dump(store: Store) -> Dump:
+    """Return every row of every table."""
+    return {table: store.execute(f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables(store)}  # noqa: S608
+
+
+def dump_at(state: Path) -> Dump:
+    """Return what a new connection sees."""
+    store = open_store(str(state))
+    try:
+        return dump(store)
+    finally:
+        store.close()
+
+
+def start_python(state: Path, code: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+    """Start an interpreter that knows the package, in the environment of ``state``, with a pipe at every end."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        env=clean_environment(state, **environment),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def await_line(process: subprocess.Popen[bytes], line: bytes = b"ready\n") -> None:
+    """Wait until a process has printed ``line``."""
+    assert process.stdout is not None
+    assert process.stdout.readline() == line, process.communicate()[1].decode()
+
+
+def tell(process: subprocess.Popen[bytes], line: bytes = b"go\n") -> None:
+    """Write a line to a process that waits for one."""
+    assert process.stdin is not None
+    process.stdin.write(line)
+    process.stdin.flush()
+
+
+def outputs(processes: Sequence[subprocess.Popen[bytes]]) -> list[str]:
+    """Wait for processes, which must succeed; return what each has printed."""
+    printed = []
+    try:
+        for process in processes:
+            out, err = process.communicate(timeout=DEADLINE_S)
+            assert process.returncode == 0, err.decode()
+            printed.append(out.decode())
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return printed
+
+
+def count_statements(store: Store, doing: Callable[[], object]) -> int:
+    """Return how many statements ``doing`` executes."""
+    seen: list[str] = []
+
+    def trace(_cursor: object, statement: str, _bindings: object) -> bool:
+        seen.append(statement)
+        return True
+
+    store._connection.exec_trace = trace
+    try:
+        doing()
+    finally:
+        store._connection.exec_trace = None
+    return len(seen)
+
+
+SCHEMA_NAMES = tuple(name for name, _ in MIGRATIONS)
