@@ -1,0 +1,170 @@
+"""Who gets slots, and who waits for whom (contract, H.4; M16 to M20, D44).
+
+Pure: the store reads limits, queue and usage in one transaction and asks; the answer is committed in the same one.
+"""
+
+from __future__ import annotations
+
+from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+BYPASS_BOUND = 3
+IDLE_AFTER_NS = 5_000_000_000
+"""A request that fits and does not take its slots for so long is skipped: its supervisor is paused, hung or dead."""
+STORE_WIDE = ""
+
+
+class Limits(NamedTuple):
+    """Finite capacities by scope: `STORE_WIDE`, or the name of a pool; a scope that is missing is unlimited."""
+
+    capacities: Mapping[str, int]
+    pools: frozenset[str] = frozenset()
+
+
+class Request(NamedTuple):
+    """A job that wants slots.
+
+    ``eligible_at_ns`` orders the queue, the job's ID breaks ties. ``bypassed`` counts how often it was passed while it
+    was the oldest. ``competes`` is false for a job that is not ``queued`` (paused, stopping): it keeps its place.
+    ``fits_since_ns`` is when somebody first saw that it fits (boot-time clock), ``None`` if nobody has.
+    """
+
+    job_id: str
+    pool: str | None
+    slots: int
+    eligible_at_ns: int = 0
+    bypassed: int = 0
+    competes: bool = True
+    fits_since_ns: int | None = None
+
+    def order(self) -> tuple[int, str]:
+        """Return the place in the queue."""
+        return self.eligible_at_ns, self.job_id
+
+    def scopes(self) -> tuple[str, ...]:
+        """Return the scopes from which it takes slots."""
+        return (STORE_WIDE,) if self.pool is None else (STORE_WIDE, self.pool)
+
+
+class View(NamedTuple):
+    """One moment of the store: limits, slots in use by scope, and the whole queue."""
+
+    limits: Limits
+    used: Mapping[str, int]
+    queue: tuple[Request, ...] = ()
+
+    def free(self, scope: str) -> int | None:
+        """Return the free slots of a scope, ``None`` if it is unlimited."""
+        capacity = self.limits.capacities.get(scope)
+        return None if capacity is None else capacity - self.used.get(scope, 0)
+
+
+class Ruling(StrEnum):
+    """What becomes of an attempt."""
+
+    ADMIT = "admit"
+    WAIT = "wait"
+    IMPOSSIBLE = "impossible"
+
+
+class Verdict(NamedTuple):
+    """The ruling, and what has to be noted with it.
+
+    ``passes`` is the older request that is passed by an admission; ``mark`` one that fits and has not been seen to yet;
+    ``retry_ns`` how long until time alone may change the ruling. ``scope`` is the one that has no room, if any.
+    """
+
+    ruling: Ruling
+    passes: str | None = None
+    mark: str | None = None
+    retry_ns: int | None = None
+    scope: str | None = None
+
+
+def impossible_scope(limits: Limits, request: Request) -> str | None:
+    """Return the scope that could never hold the request, ``None`` if all could; an unknown pool counts."""
+    if request.pool is not None and request.pool not in limits.pools:
+        return request.pool
+    capacities = ((scope, limits.capacities.get(scope)) for scope in request.scopes())
+    return next((scope for scope, capacity in capacities if capacity is not None and request.slots > capacity), None)
+
+
+def judge(view: View, request: Request, now_ns: int) -> Verdict:
+    """Rule on one attempt.
+
+    An older competitor that fits is waited for (O.41), for at most `IDLE_AFTER_NS`. The oldest that does not fit may be
+    passed `BYPASS_BOUND` times. What an older one lacks only in scopes that ``request`` does not use holds nobody up
+    (D44).
+
+    Args:
+        view: limits, usage and queue, read in one transaction.
+        request: the caller's, as it stands in the queue or would.
+        now_ns: the boot-time clock.
+    """
+    if impossible_scope(view.limits, request) is not None:
+        return Verdict(Ruling.IMPOSSIBLE)
+    elders = _competitors(view, request)
+    return _behind_one_that_fits(view, elders, now_ns) or _beside_those_that_do_not(view, elders, request)
+
+
+def _behind_one_that_fits(view: View, elders: Sequence[Request], now_ns: int) -> Verdict | None:
+    for older in elders:
+        if _lacking(view, older):
+            continue
+        if older.fits_since_ns is None:
+            return Verdict(Ruling.WAIT, mark=older.job_id, retry_ns=IDLE_AFTER_NS)
+        left_ns = older.fits_since_ns + IDLE_AFTER_NS - now_ns
+        if left_ns > 0:
+            return Verdict(Ruling.WAIT, retry_ns=left_ns)
+    return None
+
+
+def _beside_those_that_do_not(view: View, elders: Sequence[Request], request: Request) -> Verdict:
+    lacking = _lacking(view, request)
+    if lacking:
+        return Verdict(Ruling.WAIT, scope=lacking[0])
+    oldest = next((older for older in elders if _lacking(view, older)), None)
+    if oldest is None:
+        return Verdict(Ruling.ADMIT)
+    if oldest.bypassed >= BYPASS_BOUND:
+        return Verdict(Ruling.WAIT, scope=_lacking(view, oldest)[0])
+    return Verdict(Ruling.ADMIT, passes=oldest.job_id)
+
+
+def position(view: View, request: Request) -> int:
+    """Return the place of a request among those that compete for the same scopes, from 1."""
+    return 1 + len(_competitors(view, request))
+
+
+def fitting(view: View, limit: int) -> list[str]:
+    """Return the jobs whose requests fit now, in queue order, at most ``limit``: those that a release should wake."""
+    ordered = sorted((other for other in view.queue if other.competes), key=Request.order)
+    return [other.job_id for other in ordered if not _lacking(view, other)][:limit]
+
+
+def slot_indexes(capacity: int, taken: Sequence[int], wanted: int) -> tuple[int, ...]:
+    """Return the lowest free slot indexes of a finite scope."""
+    busy = frozenset(taken)
+    return tuple(index for index in range(capacity) if index not in busy)[:wanted]
+
+
+def _competitors(view: View, request: Request) -> list[Request]:
+    """Return the older requests that share a finite scope and are not held up elsewhere, oldest first."""
+    shared = frozenset(scope for scope in request.scopes() if scope in view.limits.capacities)
+    older = sorted((other for other in view.queue if other.order() < request.order()), key=Request.order)
+    return [other for other in older if other.competes and _competes(view, other, shared)]
+
+
+def _competes(view: View, other: Request, shared: frozenset[str]) -> bool:
+    if not shared.intersection(other.scopes()):
+        return False
+    lacking = _lacking(view, other)
+    return not lacking or bool(shared.intersection(lacking))
+
+
+def _lacking(view: View, request: Request) -> list[str]:
+    """Return the scopes that have no room for the request now."""
+    frees = ((scope, view.free(scope)) for scope in request.scopes())
+    return [scope for scope, free in frees if free is not None and free < request.slots]
