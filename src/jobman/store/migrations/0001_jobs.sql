@@ -1,5 +1,6 @@
 -- Jobs, their runs, owners, slots, dependencies and history. Times are integer Unix nanoseconds. The invariants of the
--- model are repeated here, so that no writer, ours or another, can store what the model would refuse.
+-- model are repeated here, so that no writer, ours or another, can store what the model would refuse. A CHECK that comes
+-- to NULL passes: a column that may be NULL is compared by IS or through coalesce.
 
 CREATE TABLE schema_migrations (
     version        INTEGER PRIMARY KEY,
@@ -49,7 +50,7 @@ CREATE TABLE jobs (
     CHECK (phase NOT IN ('waiting', 'queued', 'backoff') OR active_run_id IS NULL),
     CHECK (phase <> 'backoff' OR next_run_at_ns IS NOT NULL),
     CHECK (phase <> 'stopping' OR active_run_id IS NOT NULL OR intent IS NOT NULL),
-    CHECK (intent IS NULL OR phase = 'stopping' OR outcome IN ('cancelled', 'timed_out', 'lost')),
+    CHECK (intent IS NULL OR phase = 'stopping' OR coalesce(outcome, '') IN ('cancelled', 'timed_out', 'lost')),
     CHECK ((phase = 'paused') = (paused_from IS NOT NULL)),
     CHECK ((paused_from IS NULL) = (paused_at_ns IS NULL) AND (paused_from IS NULL) = (paused_monotonic_ns IS NULL))
 ) STRICT;
@@ -135,7 +136,7 @@ CREATE TABLE runs (
            OR (pid IS NOT NULL AND resolved_executable IS NOT NULL AND started_at_ns IS NOT NULL)),
     CHECK ((pid IS NULL) = (creation_id IS NULL) AND (pid IS NULL) = (boot_id IS NULL)
            AND (pid IS NULL) = (pid_namespace IS NULL)),
-    CHECK (exit_code IS NULL OR outcome IN ('success', 'failure')),
+    CHECK (exit_code IS NULL OR coalesce(outcome, '') IN ('success', 'failure')),
     CHECK ((exit_observed_at_ns IS NOT NULL)
            = (exit_code IS NOT NULL) + (exit_signal IS NOT NULL) + (platform_reason IS NOT NULL)),
     CHECK (outcome IS NULL OR outcome IN ('start_failed', 'lost') OR exit_observed_at_ns IS NOT NULL
