@@ -220,3 +220,28 @@ def _canonical(data: object) -> str:
 
 def _pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def stock(state: Path, count: int) -> list[str]:
+    """Fill a store with jobs that have succeeded, in one transaction; return their IDs, the oldest first.
+
+    Submitting that many would take minutes.
+    """
+    from jobman.model.spec import JobSpec
+    from jobman.store.commit import commit, commit_submission
+    from jobman.store.connection import open_store
+    from tests.moves import derived_id, walk
+
+    spec = JobSpec(executable="true", arguments=(), working_directory="/")
+    job_ids = sorted(derived_id("stock", "job", number) for number in range(count))
+    store = open_store(str(state))
+    try:
+        with store.write():
+            for job_id in job_ids:
+                submitted, *changes = walk("claim", "admit", "reserve", "start", "end", job_id=job_id)
+                commit_submission(store, submitted, spec)
+                for change in changes:
+                    commit(store, change)
+    finally:
+        store.close()
+    return job_ids
