@@ -8,7 +8,7 @@ _SELECTION = (
     Flag("run", RUN_OR_ALL, "Which run: its number, -1 for the latest, or all.", default="-1"),
     Flag("all", BOOL, "Every run, each under a line that names it."),
     Flag("stream", choice("stdout", "stderr", "both"), "Which stream.", default="both"),
-    Flag("lines,n", integer(-1), "Only so many last lines; -1 is all of them.", default="-1"),
+    Flag("lines,n", integer(-1), "Only so many last lines; -1 is all of them, and so is --follow.", default="-1"),
 )
 _OUTPUT = (
     Flag("follow,f", BOOL, "Go on with what comes, until the run has ended."),
@@ -25,7 +25,8 @@ class COMMAND(Command):
     text = ("Prints the bytes as they were written, those of both streams in the order in which they arrived.",)
     examples = (
         ("jobman logs train", "All output of the latest run."),
-        ("jobman logs -n 20 -f train", "The last lines, and what follows."),
+        ("jobman logs -n 20 train", "Its last twenty lines."),
+        ("jobman logs -f train", "All of it, and what follows."),
         ("jobman logs --run 1 --stream stderr train", "The errors of the first run."),
     )
     groups = (("Selection", _SELECTION), ("Output", _OUTPUT))
