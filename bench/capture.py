@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from statistics import median
+from typing import TYPE_CHECKING
 
 from bench.bed import Bed, Row, milliseconds, nanoseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LINES = "import os\nfor number in range({count}):\n    os.write(1, b'line %d\\n' % number)\n"
 # A helper that is smaller than what it measures: a process starts with the peak of the one that started it.
@@ -27,7 +32,7 @@ def throughput(bed: Bed) -> list[Row]:
     ours, bare = [], []
     for _ in range(bed.pick(5, 1)):
         bare.append(bed.time((*block, f"of={target}", "conv=fdatasync")))
-        ours.append(_run_ns(bed, *block))
+        ours.append(_run_ns(bed, block, os.path.getsize(target)))
     ours_ns, bare_ns = median(ours), median(bare)
     what = f"{mebibytes * 1048576 / 1e6:.0f} MB of output captured"
     yardstick = f"dd conv=fdatasync {milliseconds(bare_ns)}"
@@ -38,10 +43,11 @@ def lines(bed: Bed) -> list[Row]:
     """Measure a program that writes many lines, each by a system call, beside the same program writing to a file."""
     count = bed.pick(200_000, 2_000)
     program = (bed.python, "-c", _LINES.format(count=count))
+    target = f"{bed.scratch}/lines"
     ours, bare = [], []
     for _ in range(bed.pick(5, 1)):
-        bare.append(bed.time(program, output=f"{bed.scratch}/lines"))
-        ours.append(_run_ns(bed, *program))
+        bare.append(bed.time(program, output=target))
+        ours.append(_run_ns(bed, program, os.path.getsize(target)))
     ours_ns, bare_ns = median(ours), median(bare)
     what, yardstick = f"{count:,} unbuffered lines captured", f"straight to a file {milliseconds(bare_ns)}"
     return [Row("capture_lines", what, milliseconds(ours_ns), yardstick, ours_ns / bare_ns, 1.5)]
@@ -59,13 +65,14 @@ def reading(bed: Bed) -> list[Row]:
     return [Row("logs_memory", what, measured, f"python -c pass {bare / 1e3:.0f} MB", ours / bare, 3.0)]
 
 
-def _run_ns(bed: Bed, *words: str) -> int:
+def _run_ns(bed: Bed, words: Sequence[str], size: int) -> int:
+    """Return how long a run took that wrote ``size`` bytes, from its start to its recorded end."""
     job_id = bed.submit(*words)
     bed.jobman("wait", job_id)
     bed.settle()
     run = bed.show(job_id)["runs"][0]
-    if run["logs"]["recording_health"] != "healthy":
-        raise SystemExit(f"the output of job {job_id} was not recorded")
+    if run["logs"]["recording_health"] != "healthy" or run["logs"]["stdout_size"] != size:
+        raise SystemExit(f"the output of job {job_id} was not recorded: {run['logs']}")
     return nanoseconds(run["completed_at"]) - nanoseconds(run["started_at"])
 
 
