@@ -222,10 +222,13 @@ def _pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
-def stock(state: Path, count: int) -> list[str]:
-    """Fill a store with jobs that have succeeded, in one transaction; return their IDs, the oldest first.
+SUCCEED = ("claim", "admit", "reserve", "start", "end")
 
-    Submitting that many would take minutes.
+
+def stock(state: Path, count: int, moves: Sequence[str] = SUCCEED) -> list[str]:
+    """Fill a store with jobs that went through ``moves`` of tests.moves; return their IDs, the oldest first.
+
+    In one transaction: submitting that many would take minutes.
     """
     from jobman.model.spec import JobSpec
     from jobman.store.commit import commit, commit_submission
@@ -238,7 +241,7 @@ def stock(state: Path, count: int) -> list[str]:
     try:
         with store.write():
             for job_id in job_ids:
-                submitted, *changes = walk("claim", "admit", "reserve", "start", "end", job_id=job_id)
+                submitted, *changes = walk(*moves, job_id=job_id)
                 commit_submission(store, submitted, spec)
                 for change in changes:
                     commit(store, change)
