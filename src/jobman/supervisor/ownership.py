@@ -20,6 +20,7 @@ from jobman.process.spawn import close_inherited_descriptors
 from jobman.process.wake import WakeReceiver
 from jobman.store.claim import Claimant, claim_job
 from jobman.store.connection import open_store
+from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ def _own(umask: int) -> int:
     if offer is None:
         return 0
     store = open_store(offer.root)
+    # The claim may queue behind hundreds of writers for as long as the offer stands.
+    store.patience_ns = SUPERVISOR_PATIENCE_NS
     _log_to(log_path(store.root, offer.job_id))
     owner = Ownership(offer.job_id, store, umask)
     try:
