@@ -11,7 +11,7 @@ import os
 
 import apsw
 
-from jobman.errors import StateDirectoryError, StoreBusyError, StoreFailureError, StoreFileError
+from jobman.errors import StateDirectoryError, StoreBusyError, StoreFailureError, StoreFileError, StoreForeignError
 from jobman.store.migrations import ensure_schema
 from jobman.store.safety import (
     DATABASE,
@@ -56,7 +56,7 @@ class Store:
         try:
             return self._connection.execute(statement, tuple(bindings)).fetchall()
         except apsw.Error as error:
-            raise translate(error) from error
+            raise translate(error, f"{self.root}/{DATABASE}") from error
         except UnicodeDecodeError as error:
             raise StoreFailureError(detail="it holds text that is not UTF-8: the file is damaged") from error
 
@@ -113,10 +113,12 @@ def open_store(path: str) -> Store:
     return store
 
 
-def translate(error: apsw.Error) -> StoreBusyError | StoreFailureError:
-    """Return our error for one of SQLite's; its text names no data."""
+def translate(error: apsw.Error, path: str) -> StoreBusyError | StoreFailureError | StoreForeignError:
+    """Return our error for one of SQLite's about the database at ``path``; its text names no data."""
     if isinstance(error, apsw.BusyError):
         return StoreBusyError(seconds=_BUSY_LIMIT_MS // 1000)
+    if isinstance(error, apsw.NotADBError):
+        return StoreForeignError(path=path, detail=str(error))
     return StoreFailureError(detail=str(error))
 
 
@@ -147,7 +149,7 @@ def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connect
         connection.execute("PRAGMA foreign_keys=ON").fetchall()
         connection.execute("PRAGMA synchronous=FULL").fetchall()
     except apsw.Error as error:
-        raise translate(error) from error
+        raise translate(error, path) from error
     return connection
 
 
