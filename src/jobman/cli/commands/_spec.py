@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobman.errors import UsageError
+from jobman.model.scalars import INT64_MAX
 from jobman.model.spec import (
     Classification,
     Completion,
@@ -68,6 +69,8 @@ def _environment(parsed: Parsed) -> Environment:
 
 
 def _completion(retries: int) -> Completion:
+    if retries >= INT64_MAX:
+        raise UsageError(detail=f"--retries: {retries} runs and the first one are more than can be counted")
     return Completion(max_runs=Limit(retries + 1), success_target=Limit(1), failure_limit=Limit(retries + 1))
 
 
