@@ -277,9 +277,9 @@ def _replaced(content: bytes) -> Callable[[Path], None]:
         ),
         pytest.param(_truncated(50), StoreFailureError, "not a database|malformed", id="half a header"),
         pytest.param(_truncated(4_096), StoreFailureError, "malformed|not a database", id="one page"),
-        pytest.param(_scribbled(0), StoreFailureError, "not a database", id="scribbled header"),
+        pytest.param(_scribbled(0), StoreForeignError, "not a database", id="scribbled header"),
         pytest.param(_scribbled(100), StoreFailureError, "malformed", id="scribbled schema"),
-        pytest.param(_replaced(b"precious notes\n" * 100), StoreFailureError, "not a database", id="text"),
+        pytest.param(_replaced(b"precious notes\n" * 100), StoreForeignError, "not a database", id="text"),
     ],
 )
 def test_a_database_that_is_not_ours_or_damaged_is_refused(
