@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from bench import capture, dependency, startup, submissions, waiting
+from bench import capture, dependency, startup, stopping, submissions, waiting
 from bench.bed import Bed, Row
 
 if TYPE_CHECKING:
@@ -23,11 +23,14 @@ ROWS: dict[str, Callable[[Bed], list[Row]]] = {
     "list": startup.listing,
     "waiting_memory": waiting.memory,
     "waiting_cpu": waiting.processor,
+    "waiting_cpu_500": waiting.processor_of_many,
     "dependency_latency": dependency.latency,
+    "cancel_latency": stopping.latency,
     "capture_throughput": capture.throughput,
     "capture_lines": capture.lines,
     "logs_memory": capture.reading,
     "sequential_submissions": submissions.sequential,
+    "concurrent_submissions": submissions.concurrent,
 }
 _RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results.json")
 _HEADER = ("", "what", "measured", "yardstick", "result", "budget")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from bench.bed import Bed, Row, await_true, milliseconds
+from bench.bed import SECOND_NS, Bed, Row, await_true, milliseconds
 
 
 def sequential(bed: Bed) -> list[Row]:
@@ -19,12 +20,29 @@ def sequential(bed: Bed) -> list[Row]:
     await_true(lambda: not bed.supervisors(), "jobs do not end")
     ours_ns = time.monotonic_ns() - began_ns
     bare_ns += _bare_ns(bed, count - count // 2)
-    succeeded = bed.jobman("list", "--outcome", "success", "--all").count("\n") - 1
-    if succeeded != count + 1:
-        raise SystemExit(f"{count + 1 - succeeded} of {count + 1} jobs have not succeeded")
+    if lost := count + 1 - _succeeded(bed):
+        raise SystemExit(f"{lost} of {count + 1} jobs have not succeeded")
     what = f"{count} submissions one after the other, all completed"
     yardstick = f"{count} x python -c pass {milliseconds(bare_ns)}"
     return [Row("sequential_submissions", what, milliseconds(ours_ns), yardstick, ours_ns / bare_ns, 4.5)]
+
+
+def concurrent(bed: Bed) -> list[Row]:
+    """Measure many submitters at once; no job may be lost or stuck, the speed is printed and not judged."""
+    submitters, jobs = bed.pick(100, 4), bed.pick(10, 2)
+    began_ns = time.monotonic_ns()
+    with ThreadPoolExecutor(submitters) as pool:
+        for _ in range(jobs * submitters):
+            pool.submit(bed.time, bed.words("run", "--", "true"))
+    await_true(lambda: not bed.supervisors(), "jobs do not end")
+    seconds = (time.monotonic_ns() - began_ns) / SECOND_NS
+    count = submitters * jobs
+    what, measured = f"{submitters} concurrent submitters x {jobs} jobs", f"{count / seconds:.0f} jobs/s"
+    return [Row("concurrent_submissions", what, measured, "all succeed", count - _succeeded(bed), 0, "lost")]
+
+
+def _succeeded(bed: Bed) -> int:
+    return bed.jobman("list", "--outcome", "success", "--all").count("\n") - 1
 
 
 def _bare_ns(bed: Bed, count: int) -> int:
