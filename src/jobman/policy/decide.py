@@ -173,7 +173,7 @@ def _at_the_gate(seen: Observation, _job: Job) -> Decision:
         outcome = other.observed_outcome or other.outcome
         problem = Problem(
             Diagnostic.DEPENDENCY_UNSATISFIED,
-            f"dependency {other.label()} ended as {outcome}, {other.edge.predicate} was required",
+            f"dependency failed: {other.label()} (ended as {outcome}, {other.edge.predicate} was required)",
         )
         return Decision(Act.FINISH, finish=Finish(JobOutcome.ABORTED, Diagnostic.DEPENDENCY_UNSATISFIED, problem))
     if gate.satisfied:
