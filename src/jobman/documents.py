@@ -37,15 +37,19 @@ def envelope(data: object) -> str:
 
 def job_list(jobs: Iterable[Listed], *, with_runs: bool, root: str) -> Iterator[str]:
     """Yield the document of a list piece by piece, so that a list of any length needs no memory of its own."""
+    pending = iter(jobs)
+    # Before anything is printed: a store that cannot be read is one message, not half a document.
+    listed = next(pending, None)
     yield f'{_PREFIX}{{"jobs":['
     separator = ""
-    for listed in jobs:
+    while listed is not None:
         item = summary(listed.summary)
         if with_runs:
             runs = [run_document(run, root) for run in listed.runs]
             item = _without_empty({"summary": item, "runs": runs})
         yield separator + _dump(redact(item))
         separator = ","
+        listed = next(pending, None)
     yield "]}}\n"
 
 

@@ -59,13 +59,13 @@ def detail_of(history: list[Transition], spec: JobSpec | None = None, *, reason:
 
 def edge_states(edges: tuple[Dependency, ...]) -> st.SearchStrategy[tuple[DependencyState, ...]]:
     """Dependencies on jobs that are active, completed, or completed and recorded as such."""
-    outcomes = st.sampled_from(JobOutcome)
+    outcomes = st.sampled_from(tuple(JobOutcome))
     states = [
         st.builds(
             DependencyState,
             edge=st.just(edge),
             name=st.just("other"),
-            phase=st.sampled_from(JobPhase),
+            phase=st.sampled_from(tuple(JobPhase)),
             revision=st.integers(1, 9),
             outcome=outcomes,
             observed_outcome=st.none() | outcomes,
@@ -257,6 +257,17 @@ def test_a_list_is_printed_piece_by_piece() -> None:
 
     pieces = documents.job_list(jobs(), with_runs=False, root=ROOT)
     assert EXAMPLE_JOB_ID in next(pieces) + next(pieces)
+
+
+def test_a_list_that_cannot_be_read_prints_nothing() -> None:
+    """C.1: whatever is on stdout is a whole document."""
+
+    def jobs() -> Iterator[Listed]:
+        yield from ()
+        raise OSError
+
+    with pytest.raises(OSError):
+        next(documents.job_list(jobs(), with_runs=False, root=ROOT))
 
 
 # --- What is left out, what is not ----------------------------------------------------------------------------------
