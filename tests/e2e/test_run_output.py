@@ -150,3 +150,16 @@ def test_the_target_starts_with_default_signals(cli: Cli) -> None:
     """Field case 9: a broken pipe kills the target's own pipelines quietly."""
     job_id = cli.finish("bash", "-c", "yes | head -1; echo ${PIPESTATUS[0]}")
     assert cli("logs", job_id).out == f"y\n{128 + signal.SIGPIPE}\n"
+
+
+def test_a_job_is_submitted_even_if_nobody_can_be_told_its_id(cli: Cli) -> None:
+    """The traps for closed and failing outputs; the supervisor's pipes never take the place of a closed descriptor."""
+    cases = {"<&- >&- 2>&-": 0, ">&-": 0, ">/dev/full": 1, "| true": 0}
+    for number, (redirection, status) in enumerate(cases.items()):
+        script = f'set -o pipefail; "$0" run --name n{number} -- echo hello {redirection}'
+        words = ("bash", "-c", script, installed_command())
+        done = subprocess.run(words, cwd=cli.cwd, env=cli.environment, capture_output=True, check=False)
+        assert (done.returncode, done.stdout) == (status, b""), redirection
+        assert done.stderr.count(b"\n") == status
+        assert cli("wait", f"n{number}").out.endswith("\tsuccess\n")
+        assert cli("logs", f"n{number}").out == "hello\n"
