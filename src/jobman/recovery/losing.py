@@ -91,11 +91,12 @@ def _declare_lost(store: Store, snapshot: Snapshot, supervisor: Supervisor, now:
         # What was read before the proof may be older than its last deed: a run that has a target by now.
         snapshot = load_snapshot(store, snapshot.job.id)
         loss = _assess(store, snapshot, supervisor)
+        # Before the commit: nobody comes back to a job that is completed, and a marker would keep its logs for ever.
+        _close_capture(store, snapshot)
         try:
             commit(store, lose(snapshot, loss, now))
         except ConflictError:
             return True
-        _close_capture(store, snapshot)
         remove_traces(store.root, snapshot.job.id)
     _wake_dependents(store, snapshot.job.id)
     return True
