@@ -35,6 +35,8 @@ class EndedRun(NamedTuple):
     completed_at_ns: int
     jitter_draw_ns: int = 0
     """Any uniform draw of many bits: which delay applies, and so how far it may jitter, is decided here."""
+    cancelled_because: str = Reason.CANCELLATION
+    """What was recorded with a cancellation; it stays the reason when the job has ended."""
 
 
 def after_run(spec: JobSpec, ended: EndedRun) -> Retry | Finish:
@@ -44,7 +46,7 @@ def after_run(spec: JobSpec, ended: EndedRun) -> Retry | Finish:
 
 def _intended(ended: EndedRun) -> Finish | None:
     if ended.intent == StopReason.CANCELLATION:
-        return Finish(JobOutcome.CANCELLED, Reason.CANCELLATION, ended.problem)
+        return Finish(JobOutcome.CANCELLED, ended.cancelled_because, ended.problem)
     if ended.intent == StopReason.TIMEOUT:
         problem = Problem(Diagnostic.JOB_TIMEOUT, "the job used up its time")
         return Finish(JobOutcome.TIMED_OUT, Reason.JOB_TIMEOUT, problem)

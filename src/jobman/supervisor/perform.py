@@ -250,6 +250,7 @@ class Performer:
             problem=end.problem,
             completed_at_ns=now.wall_ns,
             jitter_draw_ns=self._jitter_ns(),
+            cancelled_because=snapshot.job.waiting_reason or Reason.CANCELLATION,
         )
         return after_run(self._observer.spec, ended)
 
