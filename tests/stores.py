@@ -89,12 +89,12 @@ def tell(process: subprocess.Popen[bytes], line: bytes = b"go\n") -> None:
     process.stdin.flush()
 
 
-def outputs(processes: Sequence[subprocess.Popen[bytes]]) -> list[str]:
-    """Wait for processes, which must succeed; return what each has printed."""
+def outputs(processes: Sequence[subprocess.Popen[bytes]], within: float = DEADLINE_S) -> list[str]:
+    """Wait for processes, ``within`` seconds for each, which must succeed; return what each has printed."""
     printed = []
     try:
         for process in processes:
-            out, err = process.communicate(timeout=DEADLINE_S)
+            out, err = process.communicate(timeout=within)
             assert process.returncode == 0, err.decode()
             printed.append(out.decode())
     finally:

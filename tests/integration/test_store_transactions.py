@@ -300,7 +300,9 @@ def test_a_commit_that_the_disk_refuses_is_told_and_leaves_the_store_sound(
 _MANY = """
 import sys
 from jobman.store.connection import open_store
+from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
 store = open_store(sys.argv[1])
+store.patience_ns = SUPERVISOR_PATIENCE_NS
 first = int(sys.argv[2]) * 100 + 1000
 print("ready", flush=True)
 sys.stdin.readline()
@@ -318,5 +320,5 @@ def test_many_writers_never_meet_a_busy_store(store: Store, state: Path) -> None
         await_line(writer)
     for writer in writers:
         tell(writer)
-    outputs(writers)
+    outputs(writers, within=100)
     assert store.execute("SELECT count(*) FROM schema_migrations WHERE version >= 1000") == [(32 * 20,)]
