@@ -48,7 +48,10 @@ def main(words: Sequence[str]) -> int:
     for name in chosen:
         print(f"measuring {name} ...", file=sys.stderr)
         with Bed(quick=quick) as bed:
-            results += ROWS[name](bed)
+            rows = ROWS[name](bed)
+        # At once, for whoever interrupts the rest; the table follows.
+        print(*(" ".join(_cells(row)) for row in rows), sep="\n", file=sys.stderr)
+        results += rows
     print(table(results), end="")
     if not quick:
         _write(results)
