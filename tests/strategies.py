@@ -130,7 +130,9 @@ def delays() -> st.SearchStrategy[specs.Delay]:
 
 def predicates() -> st.SearchStrategy[str]:
     """What E.4 allows a dependency to require."""
-    several = st.sets(st.sampled_from(tuple(JobOutcome)), min_size=2).map(lambda some: "outcomes:" + ",".join(sorted(some)))
+    several = st.sets(st.sampled_from(tuple(JobOutcome)), min_size=2).map(
+        lambda some: "outcomes:" + ",".join(sorted(some))
+    )
     return st.sampled_from(tuple(specs.Predicate)).map(str) | several
 
 
