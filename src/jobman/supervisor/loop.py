@@ -6,8 +6,12 @@ about it is decided in one place, from one observation.
 
 from __future__ import annotations
 
+# What is needed late is loaded early, because the package may be replaced while a target runs: ``resource`` is what
+# ``os.wait4`` imports, ``losing`` what `recovery.reconcile` does.
+import resource  # noqa: F401  # see above
 import select
 
+import jobman.recovery.losing  # noqa: F401  # see above
 from jobman import recovery
 from jobman.clock import SystemClock
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError

@@ -14,6 +14,7 @@ from jobman.model.state import Diagnostic, Problem, RunExit, RunLogs, RunUsage, 
 from jobman.policy.decide import ChildView, Stage
 from jobman.policy.ladder import Ladder
 from jobman.process import LaunchFailure, LaunchRequest, RunTree
+from jobman.supervisor.stop import ask
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -191,8 +192,6 @@ class ActiveRun:
 
     def ask(self) -> None:
         """Send SIGTERM to the tree, once; a stopped member is continued, or it would not get the signal."""
-        from jobman.supervisor.stop import ask
-
         self.ladder = self.ladder._replace(asked_ns=self.context.clock.monotonic_ns())
         if self._tree is not None:
             ask(process.members(self._tree))
