@@ -54,7 +54,7 @@ class Story:
         self.owner = Ownership(self.job_id, self.store, 0o022)
         self.owner.claimed_ns = self.clock.monotonic_ns()
         claimant = Claimant(
-            self.job_id[:-1] + "0", own_identity_fields(), (self.owner.lock.device, self.owner.lock.inode)
+            new_job_id(self.clock), own_identity_fields(), (self.owner.lock.device, self.owner.lock.inode)
         )
         claim_job(self.store, self.job_id, claimant=claimant, credential_hash=credential, wall_ns=self.clock.wall_ns())
         observer = Observer(self.store, self.job_id, self.clock, self.owner.claimed_ns)
