@@ -23,6 +23,14 @@ def start_outer(cli: Cli, script: str, *flags: str) -> str:
     return cli.run("sh", "-c", f'jobman() {{ "{installed_command()}" "$@"; }}; {script}', flags=flags)
 
 
+def carried_by_supervisor(cli: Cli, job_id: str) -> dict[str, str]:
+    """The environment with which the supervisor of a job was executed."""
+    owner = owner_of(cli.state, job_id)
+    assert owner is not None
+    entries = Path(f"/proc/{owner.identity.pid}/environ").read_bytes().split(b"\0")
+    return dict(os.fsdecode(entry).partition("=")[::2] for entry in entries if entry)
+
+
 def release(cli: Cli) -> None:
     """Let the inner jobs end."""
     (cli.cwd / "go").touch()
@@ -53,6 +61,9 @@ def test_a_cancelled_outer_job_leaves_its_inner_jobs_alone(cli: Cli) -> None:
 
     assert cli.wait(outer) == "cancelled"
     assert cli.phase(inner) == "running"
+    carried = carried_by_supervisor(cli, inner)
+    assert carried["JOBMAN_SUPERVISOR"] == inner
+    assert sorted(name for name in carried if name.startswith("JOBMAN_")) == ["JOBMAN_STATE_DIR", "JOBMAN_SUPERVISOR"]
     release(cli)
     assert cli.wait(inner) == "success"
     assert cli("logs", "--stream", "stdout", inner).out == "done\n"
