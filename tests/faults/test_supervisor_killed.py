@@ -48,6 +48,7 @@ CALLS = {
 }
 SAMPLE = {
     "fdatasync": (1, 2, 3, 5, 7, 9, 11, 13, 15),
+    "fsync": (3, 6),
     "write": (1, 2, 3, 4),
     "unlink,unlinkat": (1, 2, 3, 4, 5),
     "clone,clone3,fork,vfork": (1, 2),
@@ -112,7 +113,9 @@ def assert_logs_readable(cli: Cli, job_id: str) -> None:
     complete = "SELECT number FROM runs WHERE job_id = ? AND outcome IN ('success', 'failure')"
     for (number,) in rows(cli.state, complete, job_id):
         assert cli("logs", "--run", str(number), job_id).out == f"run {number}\n"
-    assert not list((cli.state / "logs").rglob(".active"))
+    kept = {str(number) for number in numbers}
+    assert {path.name for path in (cli.state / "logs").glob(f"{job_id}/*")} == kept
+    assert not [path for path in (cli.state / "logs").rglob(".active") if path.exists()]
 
 
 @pytest.mark.parametrize(("syscall", "number"), POINTS)

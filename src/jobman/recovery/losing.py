@@ -10,7 +10,7 @@ import os
 
 from jobman import process
 from jobman.errors import ConflictError, JobmanError
-from jobman.logs.layout import run_directory
+from jobman.logs.layout import remove_unused_run_directory, run_directory
 from jobman.logs.scan import close_abandoned, scan
 from jobman.model.identity import Presence
 from jobman.model.state import (
@@ -140,11 +140,22 @@ def _scanned(store: Store, run: Run) -> RunLogs:
 
 def _close_capture(store: Store, snapshot: Snapshot) -> None:
     if snapshot.run is None:
+        _take_back_reservation(store.root, snapshot)
         return
     try:
         close_abandoned(run_directory(store.root, snapshot.job.id, snapshot.run.number))
     except (JobmanError, OSError):
         pass  # the marker only keeps the logs from being pruned
+
+
+def _take_back_reservation(root: str, snapshot: Snapshot) -> None:
+    """Remove the directory that was made for a run which was then never recorded (M24): no record would name it."""
+    job = snapshot.job
+    remove_unused_run_directory(root, job.id, job.counters.runs + 1)
+    try:
+        os.rmdir(f"{root}/logs/{job.id}")
+    except OSError:
+        pass  # it holds earlier runs, or was never made
 
 
 def _wake_dependents(store: Store, job_id: str) -> None:
