@@ -239,7 +239,8 @@ def test_timeouts_are_enforced_without_a_store(cli: Cli, flags: tuple[str, ...])
 def test_no_retry_follows_without_a_store(cli: Cli) -> None:
     """D43: the target ends, and so does its supervisor, although the job would have runs left."""
     script = "echo run >>runs; while [ ! -e go ]; do sleep 0.02; done; exit 1"
-    job_id, _ = started_target(cli, script, "--retries", "5")
+    # The pause is longer than a poll: within one, a run that is due at once may still begin.
+    job_id, _ = started_target(cli, script, "--retries", "5", "--retry-delay", "300ms")
     supervisor = supervisor_of(cli, job_id)
 
     remove(cli.state)
