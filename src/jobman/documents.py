@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from jobman.model.state import Admission, Job, Run, RunExit, RunUsage, Supervisor
+    from jobman.policy.conditions import ConditionState
     from jobman.policy.liveness import Verdict
     from jobman.policy.waiting import DependencyState
     from jobman.service.query import Detail, Listed, Summary
@@ -90,7 +91,7 @@ def job_detail(detail: Detail, root: str) -> Document:
         "runs": [run_document(run, root) for run in detail.runs],
         "runtime": _runtime(job),
         "dependencies": [_dependency(job.id, state) for state in detail.dependencies],
-        "wait_evaluations": [],
+        "wait_evaluations": [_evaluation(state) for state in detail.conditions],
         "notification_deliveries": [],
         "notification_attempts": [],
         **_without_empty(optional),
@@ -150,10 +151,25 @@ def _dependency(job_id: str, state: DependencyState) -> Document:
     return edge | _without_empty(optional)
 
 
+def _evaluation(state: ConditionState) -> Document:
+    optional = {
+        "evaluated_at": _timestamp(state.evaluated_at_ns),
+        "satisfied_at": _timestamp(state.satisfied_at_ns),
+        "last_diagnostic_code": state.code,
+    }
+    counted = {"condition_index": state.place, "condition_kind": state.kind, "attempt_count": state.attempts}
+    return counted | _without_empty(optional)
+
+
 def _admission(admission: Admission | None) -> Document | None:
     if admission is None:
         return None
-    optional = {"run_id": admission.run_id, "released_at": _timestamp(admission.released_at_ns)}
+    optional = {
+        "run_id": admission.run_id,
+        "pool": admission.pool,
+        "slot_indexes": list(admission.slot_indexes),
+        "released_at": _timestamp(admission.released_at_ns),
+    }
     return {
         "job_id": admission.job_id,
         "slots": admission.slots,

@@ -45,6 +45,13 @@ class InvalidSpecError(JobmanError):
     template = "invalid job specification: {detail}"
 
 
+class InvalidConfigError(JobmanError):
+    """A configuration source says what it must not; fields: ``where``, ``detail``."""
+
+    exit_status = 2
+    template = "invalid configuration: {where}: {detail}"
+
+
 # --- Nothing there: exit status 3 ----------------------------------------------------------------------------------
 
 
@@ -118,6 +125,24 @@ class DependencyConflictError(ConflictError):
     template = "contradictory dependencies on job {job}: {first} and {second}"
 
 
+class LimitConflictError(ConflictError):
+    """A change of limits would strand jobs; fields: ``scope``, ``detail``, ``jobs``."""
+
+    template = "{scope} cannot be changed: {detail} (job {jobs})"
+
+
+class UnknownPoolError(ConflictError):
+    """A job asks for a pool that the store does not have; fields: ``pool``."""
+
+    template = "there is no pool {pool!r}: declare it under concurrency.pools and run jobman config apply"
+
+
+class TooManySlotsError(ConflictError):
+    """A job asks for more slots than its limits could ever give; fields: ``slots``, ``scope``, ``capacity``."""
+
+    template = "{slots} slot(s) never fit into {scope} with its {capacity}"
+
+
 class NoRunYetError(ConflictError):
     """Logs were asked of a job that has not run; fields: ``job``, ``phase``."""
 
@@ -137,6 +162,12 @@ class StateDirectoryError(JobmanError):
     """The state directory cannot be used; fields: ``path``, ``detail``."""
 
     template = "open job manager: state directory {path}: {detail}; JOBMAN_STATE_DIR or --state-dir choose another"
+
+
+class ConfigFileError(JobmanError):
+    """A configuration file cannot be read; fields: ``path``, ``detail``."""
+
+    template = "configuration file {path}: {detail}"
 
 
 class StoreFileError(JobmanError):

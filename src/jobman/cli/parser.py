@@ -146,6 +146,8 @@ class _Parser:
         if word in nested:
             self._descend(nested[word])
             return
+        if self.command.subcommands and not self.command.operands:
+            raise self._error(f"unknown command {word!r}{_hint(self.command, word, tuple(nested))}")
         if self.command.target:
             raise self._error(
                 f"{word!r} is out of place: the command must follow --: jobman {self.command.synopsis[0]}"
@@ -213,7 +215,9 @@ class _Parser:
 
     def _result(self) -> Parsed:
         version = bool(self.given.get("version"))
-        if self.given.get("help") or (self.command is flags.Root and not version):
+        # A command that only has subcommands, called alone, asks what there is.
+        alone = bool(self.command.subcommands) and not self.command.operands
+        if self.given.get("help") or alone or (self.command is flags.Root and not version):
             return self._help(self.command)
         if self.command.path == ("help",):
             return self._help(self._topic())

@@ -99,7 +99,7 @@ def _job_fields(detail: Detail) -> Iterator[tuple[str, str]]:
     yield "Successful runs", str(job.counters.successes)
     yield "Failed runs", str(job.counters.failures)
     yield "Dependencies", str(len(detail.dependencies))
-    yield "Wait evaluations", "0"
+    yield "Wait evaluations", str(len(detail.conditions))
     yield "Admission", _admission(detail.admission)
     if detail.supervisor is not None and detail.supervisor_state is not None:
         yield "Supervisor", f"{detail.supervisor_state}, pid {detail.supervisor.identity.pid}"
@@ -134,7 +134,8 @@ def _admission(admission: Admission | None) -> str:
     if admission is None:
         return "none"
     state = "active" if admission.released_at_ns is None else "released"
-    return f"{state}, global, {admission.slots} slot(s)"
+    scope = "global" if admission.pool is None else f"pool {admission.pool}"
+    return f"{state}, {scope}, {admission.slots} slot(s)"
 
 
 def _exit(run: Run) -> str:

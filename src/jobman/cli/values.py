@@ -130,6 +130,41 @@ def _choices(kind: Kind, text: str, what: str) -> tuple[str, ...]:
     return tuple(_choice(kind, part, what) for part in text.split(","))
 
 
+def _limit(_kind: Kind, text: str, what: str) -> int | str:
+    if text == "unlimited":
+        return text
+    value = _signed_decimal(text) if text.isascii() and text.isdigit() else None
+    if not value:
+        raise InvalidValueError(what=what, value=text, expected="a positive integer or unlimited")
+    return value
+
+
+def _outcome_requirement(_kind: Kind, text: str, what: str) -> tuple[tuple[str, str], ...]:
+    from jobman.model.spec import Predicate  # loaded when a value is given
+    from jobman.model.state import JobOutcome
+
+    selector, separator, names = text.partition("=")
+    outcomes = sorted(set(names.split(",")))
+    if not (selector.strip() and separator) or not frozenset(JobOutcome).issuperset(outcomes):
+        words = _one_of(tuple(outcome.value for outcome in JobOutcome))
+        raise InvalidValueError(what=what, value=text, expected=f"JOB=OUTCOME,... with the outcomes {words}")
+    if len(outcomes) > 1:
+        return ((selector, f"outcomes:{','.join(outcomes)}"),)
+    return ((selector, Predicate.FAILED.value if outcomes == [JobOutcome.FAILURE] else outcomes[0]),)
+
+
+def _signal(_kind: Kind, text: str, what: str) -> str:
+    import signal  # loaded when a value is given
+
+    from jobman.process.exits import signal_name
+
+    name = text.upper()
+    found = getattr(signal.Signals, name if name.startswith("SIG") else f"SIG{name}", None)
+    if found is None:
+        raise InvalidValueError(what=what, value=text, expected="the name of a signal, such as TERM or SIGTERM")
+    return signal_name(int(found))
+
+
 def _signed_decimal(text: str) -> int | None:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or len(digits) > _INT64_DIGITS or not _DECIMAL.issuperset(digits):
@@ -160,4 +195,7 @@ _CONVERSIONS: dict[str, Callable[[Kind, str, str], object]] = {
     "run or all": _run_or_all,
     "choice": _choice,
     "choices": _choices,
+    "limit": _limit,
+    "outcome requirement": _outcome_requirement,
+    "signal": _signal,
 }

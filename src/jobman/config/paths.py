@@ -6,6 +6,8 @@ import os
 
 from jobman.errors import StateDirectoryError
 
+SYSTEM_CONFIG = "/etc/jobman/jobman.yml"
+
 
 def state_directory(flag: str) -> str:
     """Return the state root: the flag, ``JOBMAN_STATE_DIR``, ``$XDG_STATE_HOME/jobman``, ``~/.local/state/jobman``.
@@ -19,6 +21,20 @@ def state_directory(flag: str) -> str:
     except OSError as error:
         detail = "the path is relative and the current directory is gone"
         raise StateDirectoryError(path=chosen, detail=detail) from error
+
+
+def config_files(explicit: str) -> list[tuple[str, str, bool]]:
+    """Return the configuration files in ascending precedence: kind, path, and whether it must exist."""
+    files = [("system", SYSTEM_CONFIG, False)]
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    home = os.path.expanduser("~")
+    if not os.path.isabs(base) and os.path.isabs(home):
+        base = os.path.join(home, ".config")
+    if os.path.isabs(base):
+        files.append(("user", os.path.join(base, "jobman", "jobman.yml"), False))
+    if explicit:
+        files.append(("explicit", explicit, True))
+    return files
 
 
 def _default() -> str:

@@ -13,6 +13,7 @@ from jobman.errors import InvalidSpecError
 from jobman.model.ids import is_id
 from jobman.model.scalars import INT64_MAX
 from jobman.model.state import JobOutcome
+from jobman.model.waits import Waits, condition_problem
 from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
@@ -97,12 +98,17 @@ class ExitCodeRange(NamedTuple):
 
 
 class Classification(NamedTuple):
-    """Which ends are successes, and which failures may be retried; ``retryable_codes`` ``None`` means every other."""
+    """Which ends are successes, and which failures may be retried.
+
+    ``retryable_codes`` ``None`` means every other code. ``retryable_signals`` are the words in which an exit names its
+    signal, such as ``terminated``.
+    """
 
     success_codes: tuple[int, ...] | None = (0,)
     retryable_codes: tuple[ExitCodeRange, ...] | None = None
     retry_timeout: bool = False
     retry_start_failure: bool = False
+    retryable_signals: tuple[str, ...] | None = None
 
 
 class Completion(NamedTuple):
@@ -173,6 +179,8 @@ class JobSpec(NamedTuple):
     timeouts: Timeouts = Timeouts()
     dependencies: tuple[Dependency, ...] = ()
     slots: int = 1
+    pool: str | None = None
+    waits: Waits = Waits()
     tags: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     logging: Logging = Logging()
@@ -308,6 +316,15 @@ def _check_dependencies(spec: JobSpec) -> str | None:
     return "a dependency is given twice" if len(set(ids)) != len(ids) else None
 
 
+def _check_waiting(spec: JobSpec) -> str | None:
+    if spec.pool is not None and (problem := name_problem("pool", spec.pool)):
+        return problem
+    if spec.pool is not None and spec.pool != spec.pool.strip():
+        return f"pool {spec.pool!r} begins or ends with a space"
+    problems = (condition_problem(condition) for condition in spec.waits.conditions)
+    return next((problem for problem in problems if problem is not None), None)
+
+
 def _is_predicate(text: str) -> bool:
     kind, separator, names = text.partition(":")
     if not separator:
@@ -323,4 +340,5 @@ _CHECKS: tuple[Callable[[JobSpec], str | None], ...] = (
     _check_numbers,
     _check_exit_codes,
     _check_dependencies,
+    _check_waiting,
 )

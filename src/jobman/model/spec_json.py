@@ -26,10 +26,11 @@ from jobman.model.spec import (
     Timeouts,
     validate,
 )
+from jobman.model.strict import Reader, integers, strings, unique
+from jobman.model.waits_json import waits_from, waits_members
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     Document = dict[str, Any]
@@ -51,7 +52,7 @@ def decode(text: str) -> JobSpec:
     try:
         import json  # loads ``re``; only readers of a specification pay for it
 
-        document = json.loads(text, object_pairs_hook=_unique)
+        document = json.loads(text, object_pairs_hook=unique)
         return validate(_from_document(document))
     except InvalidSpecError:
         raise
@@ -92,7 +93,7 @@ def _policy_document(spec: JobSpec) -> Document:
         "run_timeout": format_duration(spec.timeouts.run_ns),
         "job_timeout": format_duration(spec.timeouts.job_ns),
         "dependencies": [{"job_id": edge.job_id, "predicate": edge.predicate} for edge in spec.dependencies],
-        "concurrency": {"slots": spec.slots},
+        "concurrency": {"slots": spec.slots} if spec.pool is None else {"pool": spec.pool, "slots": spec.slots},
         "tags": sorted(spec.tags),
         "groups": sorted(spec.groups),
         "log_capture": spec.logging.capture.value,
@@ -101,6 +102,7 @@ def _policy_document(spec: JobSpec) -> Document:
         "log_retention_max_age": format_duration(spec.logging.retention_ns or 0),
         "log_retention_unlimited": spec.logging.retention_ns is None,
         "log_retention_configured": True,
+        **waits_members(spec.waits),
         **_unused(),
     }
 
@@ -108,8 +110,6 @@ def _policy_document(spec: JobSpec) -> Document:
 def _unused() -> Document:
     """Members of E.1 whose features are not offered yet, at the value that means "not used"."""
     return {
-        "wait_mode": "all",
-        "wait_conditions": [],
         "notifications": [],
         "notifier_definitions": [],
         "secret_environment": {},
@@ -134,10 +134,11 @@ def _completion_document(completion: Completion) -> Document:
 
 def _classification_document(classification: Classification) -> Document:
     codes, ranges = classification.success_codes, classification.retryable_codes
+    signals = classification.retryable_signals
     return {
         "success_exit_codes": None if codes is None else list(codes),
         "retryable_exit_codes": None if ranges is None else [{"First": one.first, "Last": one.last} for one in ranges],
-        "retryable_signals": None,
+        "retryable_signals": None if signals is None else list(signals),
         "retryable_platform_reasons": None,
         "retry_timeout": classification.retry_timeout,
         "retry_start_failure": classification.retry_start_failure,
@@ -155,67 +156,15 @@ def _delay_document(delay: Delay) -> Document:
     }
 
 
-class _Reader:
-    """Takes the members of one object; what is left at the end is unknown."""
-
-    def __init__(self, value: object) -> None:
-        if not isinstance(value, dict):
-            raise InvalidSpecError(detail=f"stored document: expected an object, found {type(value).__name__}")
-        self._members: Document = dict(value)
-
-    def take(self, name: str, kind: type | tuple[type, ...]) -> Any:
-        """Remove and return a member that must exist and be of ``kind``; bool is no int here."""
-        value = self._members.pop(name)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-            raise InvalidSpecError(detail=f"stored document: {name} has the wrong type")
-        return value
-
-    def take_optional(self, name: str, kind: type) -> Any:
-        """Remove and return a member that may be absent."""
-        return self.take(name, kind) if name in self._members else None
-
-    def expect(self, constants: Mapping[str, object]) -> None:
-        """Remove members that can have one value only."""
-        for name, value in constants.items():
-            found = self._members.pop(name)
-            if found != value or type(found) is not type(value):
-                raise InvalidSpecError(detail=f"stored document: {name} asks for what this version does not offer")
-
-    def finish(self) -> None:
-        """Refuse what nobody took."""
-        if self._members:
-            raise InvalidSpecError(detail=f"stored document: unknown member {min(self._members)}")
-
-
-def _unique(pairs: list[tuple[str, object]]) -> Document:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise InvalidSpecError(detail="stored document: duplicate key")
-    return members
-
-
-def _strings(values: list[object]) -> tuple[str, ...]:
-    if not all(isinstance(value, str) for value in values):
-        raise InvalidSpecError(detail="stored document: expected text")
-    return tuple(str(value) for value in values)
-
-
-def _integers(values: list[object]) -> tuple[int, ...]:
-    integers = tuple(value for value in values if isinstance(value, int) and not isinstance(value, bool))
-    if len(integers) != len(values):
-        raise InvalidSpecError(detail="stored document: expected integers")
-    return integers
-
-
 def _from_document(value: object) -> JobSpec:
-    reader = _Reader(value)
+    reader = Reader(value)
     reader.expect({"schema_version": SCHEMA_VERSION})
-    policy = _Reader(reader.take("execution_policy", dict))
+    policy = Reader(reader.take("execution_policy", dict))
     policy.expect(_unused())
-    concurrency = _Reader(policy.take("concurrency", dict))
+    concurrency = Reader(policy.take("concurrency", dict))
     spec = JobSpec(
         executable=reader.take("executable", str),
-        arguments=_strings(reader.take("arguments", list)),
+        arguments=strings(reader.take("arguments", list)),
         working_directory=reader.take("working_directory", str),
         environment=_environment(reader.take("environment", dict)),
         name=reader.take_optional("name", str) or "",
@@ -231,8 +180,10 @@ def _from_document(value: object) -> JobSpec:
         ),
         dependencies=tuple(_dependency(item) for item in policy.take("dependencies", list)),
         slots=concurrency.take("slots", int),
-        tags=_strings(policy.take("tags", list)),
-        groups=_strings(policy.take("groups", list)),
+        pool=concurrency.take_optional("pool", str),
+        waits=waits_from(policy),
+        tags=strings(policy.take("tags", list)),
+        groups=strings(policy.take("groups", list)),
         logging=_logging(policy),
     )
     for remaining in (reader, policy, concurrency):
@@ -241,24 +192,24 @@ def _from_document(value: object) -> JobSpec:
 
 
 def _environment(value: object) -> Environment:
-    reader = _Reader(value)
+    reader = Reader(value)
     reader.expect({"inheritance": "submission"})
     assignments = reader.take("set", dict)
-    _strings(list(assignments.values()))
-    environment = Environment(tuple(sorted(assignments.items())), _strings(reader.take("unset", list)))
+    strings(list(assignments.values()))
+    environment = Environment(tuple(sorted(assignments.items())), strings(reader.take("unset", list)))
     reader.finish()
     return environment
 
 
 def _stop(value: object) -> StopPolicy:
-    reader = _Reader(value)
+    reader = Reader(value)
     stop = StopPolicy(parse_duration(reader.take("grace_period", str)), reader.take("force_after_grace", bool))
     reader.finish()
     return stop
 
 
 def _limit(value: object) -> Limit:
-    reader = _Reader(value)
+    reader = Reader(value)
     unlimited = reader.take("unlimited", bool)
     limit = Limit(None if unlimited else reader.take("value", int))
     reader.finish()
@@ -266,7 +217,7 @@ def _limit(value: object) -> Limit:
 
 
 def _completion(value: object) -> Completion:
-    reader = _Reader(value)
+    reader = Reader(value)
     abort_at = reader.take_optional("retry_abort_at", str)
     completion = Completion(
         max_runs=_limit(reader.take("max_runs", dict)),
@@ -279,29 +230,31 @@ def _completion(value: object) -> Completion:
 
 
 def _classification(value: object) -> Classification:
-    reader = _Reader(value)
-    reader.expect({"retryable_signals": None, "retryable_platform_reasons": None, "retry_cancellation": False})
+    reader = Reader(value)
+    reader.expect({"retryable_platform_reasons": None, "retry_cancellation": False})
     codes = reader.take("success_exit_codes", (list, type(None)))
     ranges = reader.take("retryable_exit_codes", (list, type(None)))
+    signals = reader.take("retryable_signals", (list, type(None)))
     classification = Classification(
-        success_codes=None if codes is None else _integers(codes),
+        success_codes=None if codes is None else integers(codes),
         retryable_codes=None if ranges is None else tuple(_range(one) for one in ranges),
         retry_timeout=reader.take("retry_timeout", bool),
         retry_start_failure=reader.take("retry_start_failure", bool),
+        retryable_signals=None if signals is None else strings(signals),
     )
     reader.finish()
     return classification
 
 
 def _range(value: object) -> ExitCodeRange:
-    reader = _Reader(value)
+    reader = Reader(value)
     codes = ExitCodeRange(reader.take("First", int), reader.take("Last", int))
     reader.finish()
     return codes
 
 
 def _delay(value: object) -> Delay:
-    reader = _Reader(value)
+    reader = Reader(value)
     cap = reader.take("max_delay", (str, type(None)))
     delay = Delay(
         base_ns=parse_duration(reader.take("base", str)),
@@ -315,13 +268,13 @@ def _delay(value: object) -> Delay:
 
 
 def _dependency(value: object) -> Dependency:
-    reader = _Reader(value)
+    reader = Reader(value)
     dependency = Dependency(reader.take("job_id", str), reader.take("predicate", str))
     reader.finish()
     return dependency
 
 
-def _logging(policy: _Reader) -> Logging:
+def _logging(policy: Reader) -> Logging:
     policy.expect({"log_retention_configured": True})
     unlimited = policy.take("log_retention_unlimited", bool)
     retention_ns = parse_duration(policy.take("log_retention_max_age", str))

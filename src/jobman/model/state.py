@@ -124,6 +124,9 @@ class Diagnostic(StrEnum):
     PROCESS_START_PUBLISH_FAILED = "process_start_publish_failed"
     TARGET_START_FAILED = "target_start_failed"
     JOB_TIMEOUT = "job_timeout"
+    WAIT_CONDITION_FAILED = "wait_condition_failed"
+    WAIT_ABORT_DEADLINE = "wait_abort_deadline"
+    ADMISSION_CONFIGURATION_INVALID = "admission_configuration_invalid"
     DEPENDENCY_UNSATISFIED = "dependency_unsatisfied"
     LOG_CAPTURE_DEGRADED = "log_capture_degraded"
     LOG_FILE_REMOVED = "log_file_removed"
@@ -290,7 +293,11 @@ class Supervisor(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """Slots that a job holds or held; bound to a run at its reservation."""
+    """Slots that a job holds or held; bound to a run at its reservation.
+
+    ``slot_indexes`` are those held in ``slot_scope``: the pool if that is finite, else the store-wide limit (""), else
+    none (D34).
+    """
 
     id: str
     job_id: str
@@ -299,6 +306,9 @@ class Admission(NamedTuple):
     lease_expires_at_ns: int
     run_id: str | None = None
     released_at_ns: int | None = None
+    pool: str | None = None
+    slot_scope: str | None = None
+    slot_indexes: tuple[int, ...] = ()
 
 
 class Snapshot(NamedTuple):

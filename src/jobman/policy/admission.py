@@ -23,6 +23,18 @@ class Limits(NamedTuple):
     pools: frozenset[str] = frozenset()
 
 
+class StatedLimits(NamedTuple):
+    """What configuration says of concurrency.
+
+    ``store_wide`` is a capacity, ``None`` for unlimited; it counts only if ``states_store_wide``. ``pools`` maps names
+    to capacities, ``None`` for unlimited.
+    """
+
+    states_store_wide: bool
+    store_wide: int | None
+    pools: Mapping[str, int | None]
+
+
 class Request(NamedTuple):
     """A job that wants slots.
 
@@ -105,8 +117,11 @@ def judge(view: View, request: Request, now_ns: int) -> Verdict:
     """
     if impossible_scope(view.limits, request) is not None:
         return Verdict(Ruling.IMPOSSIBLE)
+    lacking = _lacking(view, request)
+    if lacking:
+        return Verdict(Ruling.WAIT, scope=lacking[0])
     elders = _competitors(view, request)
-    return _behind_one_that_fits(view, elders, now_ns) or _beside_those_that_do_not(view, elders, request)
+    return _behind_one_that_fits(view, elders, now_ns) or _beside_those_that_do_not(view, elders)
 
 
 def _behind_one_that_fits(view: View, elders: Sequence[Request], now_ns: int) -> Verdict | None:
@@ -121,10 +136,7 @@ def _behind_one_that_fits(view: View, elders: Sequence[Request], now_ns: int) ->
     return None
 
 
-def _beside_those_that_do_not(view: View, elders: Sequence[Request], request: Request) -> Verdict:
-    lacking = _lacking(view, request)
-    if lacking:
-        return Verdict(Ruling.WAIT, scope=lacking[0])
+def _beside_those_that_do_not(view: View, elders: Sequence[Request]) -> Verdict:
     oldest = next((older for older in elders if _lacking(view, older)), None)
     if oldest is None:
         return Verdict(Ruling.ADMIT)
@@ -136,6 +148,18 @@ def _beside_those_that_do_not(view: View, elders: Sequence[Request], request: Re
 def position(view: View, request: Request) -> int:
     """Return the place of a request among those that compete for the same scopes, from 1."""
     return 1 + len(_competitors(view, request))
+
+
+def describe(view: View, request: Request) -> str:
+    """Return why a request waits, for a person: its place, and how busy the scope is that has no room."""
+    lacking = _lacking(view, request)
+    finite = [scope for scope in reversed(request.scopes()) if scope in view.limits.capacities]
+    if not finite:
+        return "waiting for slots"
+    scope = lacking[-1] if lacking else finite[0]
+    where = "the store-wide limit" if scope == STORE_WIDE else f"pool {scope}"
+    busy = f"{view.used.get(scope, 0)}/{view.limits.capacities[scope]} slots busy"
+    return f"#{position(view, request)} for {where} ({busy})"
 
 
 def fitting(view: View, limit: int) -> list[str]:

@@ -42,8 +42,10 @@ def is_retryable(outcome: RunOutcome, exit_: RunExit | None, rules: Classificati
         return rules.retry_timeout
     if outcome == RunOutcome.START_FAILED:
         return rules.retry_start_failure
-    if outcome != RunOutcome.FAILURE or exit_ is None or exit_.exit_code is None:
+    if outcome != RunOutcome.FAILURE or exit_ is None:
         return False
+    if exit_.exit_code is None:
+        return exit_.signal is not None and exit_.signal in (rules.retryable_signals or ())
     if rules.retryable_codes is None:
         return exit_.exit_code != 0
     return any(first <= exit_.exit_code <= last for first, last in rules.retryable_codes)

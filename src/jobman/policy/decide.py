@@ -16,6 +16,8 @@ from jobman.model.state import (
     RunPhase,
 )
 from jobman.model.transitions.running import Finish
+from jobman.policy.admission import Ruling
+from jobman.policy.conditions import abort_deadline_ns, failed, hold
 from jobman.policy.ladder import Ladder, Rung, next_step
 from jobman.policy.waiting import evaluate
 from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
         Run,
         Snapshot,
     )
+    from jobman.policy.admission import Verdict
+    from jobman.policy.conditions import ConditionState
     from jobman.policy.deadline import Budget
     from jobman.policy.ladder import Step
     from jobman.policy.waiting import DependencyState
@@ -44,6 +48,7 @@ class Act(StrEnum):
     REQUEST_RUN_TIMEOUT = "request_run_timeout"
     AWAIT_PREREQUISITES = "await_prerequisites"
     RECORD_OBSERVATIONS = "record_observations"
+    RECORD_EVALUATIONS = "record_evaluations"
     ENQUEUE = "enqueue"
     ADMIT = "admit"
     RESERVE_RUN = "reserve_run"
@@ -52,6 +57,8 @@ class Act(StrEnum):
     OPEN_GATE = "open_gate"
     CLOSE_GATE = "close_gate"
     PUBLISH_START = "publish_start"
+    SUSPEND = "suspend"
+    CONTINUE = "continue"
     ASK = "ask"
     INSIST = "insist"
     RECORD_SIGNALLED = "record_signalled"
@@ -88,7 +95,7 @@ class ChildView(NamedTuple):
     """The child of the active run as seen now.
 
     ``exited_ns`` is the monotonic time at which the leader's exit was seen; ``members`` counts what is left of the tree
-    beside the leader, ``None`` while that has not been looked at.
+    beside the leader, ``None`` while that has not been looked at. ``suspended`` says that we have stopped the tree.
     """
 
     stage: Stage = Stage.ABSENT
@@ -96,10 +103,23 @@ class ChildView(NamedTuple):
     drained: bool = False
     exited_ns: int | None = None
     members: int | None = None
+    suspended: bool = False
+
+
+class Attempt(NamedTuple):
+    """What an attempt to get slots would come to now, and whether the job has its place in the queue already."""
+
+    verdict: Verdict
+    enqueued: bool
 
 
 class Observation(NamedTuple):
-    """Everything that a decision may depend on; times on the monotonic clock, ``backoff_left_ns`` a duration."""
+    """Everything that a decision may depend on.
+
+    ``now_ns`` and the budgets are of the monotonic clock, ``wall_ns`` of the wall clock, ``backoff_left_ns`` is a
+    duration. ``unwritten`` are the conditions whose last evaluation the store should learn of. ``attempt`` is ``None``
+    unless the job could get slots now.
+    """
 
     now_ns: int
     snapshot: Snapshot
@@ -110,6 +130,10 @@ class Observation(NamedTuple):
     backoff_left_ns: int = 0
     dependencies: tuple[DependencyState, ...] = ()
     asked_to_end: bool = False
+    wall_ns: int = 0
+    conditions: tuple[ConditionState, ...] = ()
+    unwritten: tuple[ConditionState, ...] = ()
+    attempt: Attempt | None = None
 
 
 def decide(seen: Observation) -> Decision:
@@ -132,7 +156,20 @@ def _without_run(seen: Observation, job: Job) -> Decision:
     if timeable and seen.job_budget.is_spent(seen.now_ns):
         problem = Problem(Diagnostic.JOB_TIMEOUT, "the job used up its time before a run could end")
         return Decision(Act.FINISH, finish=Finish(JobOutcome.TIMED_OUT, Reason.JOB_TIMEOUT, problem))
-    return _BETWEEN_RUNS[job.phase](seen, job)
+    return _aborted_by_deadline(seen, job) or _BETWEEN_RUNS[job.phase](seen, job)
+
+
+def _aborted_by_deadline(seen: Observation, job: Job) -> Decision | None:
+    """A job whose first run has not begun by the deadline of a wait condition is aborted, queued or not (H.2)."""
+    deadline_ns = abort_deadline_ns(seen.spec.waits)
+    late = deadline_ns is not None and seen.wall_ns >= deadline_ns
+    if not late or job.counters.runs or job.phase in (JobPhase.STOPPING, JobPhase.PAUSED):
+        return None
+    return _abort(Diagnostic.WAIT_ABORT_DEADLINE, "the first run had not begun by the wait deadline")
+
+
+def _abort(code: Diagnostic, text: str) -> Decision:
+    return Decision(Act.FINISH, finish=Finish(JobOutcome.ABORTED, code, Problem(code, text)))
 
 
 def _stopped(_seen: Observation, job: Job) -> Decision:
@@ -145,7 +182,17 @@ def _paused(_seen: Observation, _job: Job) -> Decision:
     return Decision(Act.WAIT, "paused")
 
 
-def _queued(_seen: Observation, _job: Job) -> Decision:
+def _queued(seen: Observation, job: Job) -> Decision:
+    if seen.attempt is None:
+        return Decision(Act.WAIT, Reason.ADMISSION_CAPACITY, _soonest(seen))
+    verdict = seen.attempt.verdict
+    if verdict.ruling == Ruling.IMPOSSIBLE:
+        code = Diagnostic.ADMISSION_CONFIGURATION_INVALID
+        return _abort(code, "its pool is gone, or its slots do not fit into the limits any more")
+    settled = seen.attempt.enqueued and job.phase == JobPhase.QUEUED and verdict.mark is None
+    if verdict.ruling == Ruling.WAIT and settled:
+        left = () if verdict.retry_ns is None else (verdict.retry_ns,)
+        return Decision(Act.WAIT, Reason.ADMISSION_CAPACITY, _soonest(seen, *left))
     return Decision(Act.ADMIT, Reason.ADMITTED)
 
 
@@ -153,9 +200,9 @@ def _starting(seen: Observation, job: Job) -> Decision:
     if seen.snapshot.admission is not None:
         return Decision(Act.RESERVE_RUN, Reason.ADMITTED)
     first = not job.counters.runs and job.prerequisites_satisfied_at_ns is None
-    if first and seen.spec.dependencies:
+    if first and (seen.spec.dependencies or seen.spec.waits.conditions):
         return Decision(Act.AWAIT_PREREQUISITES, Reason.PREREQUISITES)
-    return Decision(Act.ADMIT, Reason.ADMITTED)
+    return _queued(seen, job)
 
 
 def _backing_off(seen: Observation, _job: Job) -> Decision:
@@ -168,15 +215,18 @@ def _at_the_gate(seen: Observation, _job: Job) -> Decision:
     gate = evaluate(seen.dependencies)
     if gate.to_record:
         return Decision(Act.RECORD_OBSERVATIONS, edges=gate.to_record)
+    if seen.unwritten:
+        return Decision(Act.RECORD_EVALUATIONS)
     if gate.impossible is not None:
         other = gate.impossible
         outcome = other.observed_outcome or other.outcome
-        problem = Problem(
-            Diagnostic.DEPENDENCY_UNSATISFIED,
-            f"dependency failed: {other.label()} (ended as {outcome}, {other.edge.predicate} was required)",
-        )
-        return Decision(Act.FINISH, finish=Finish(JobOutcome.ABORTED, Diagnostic.DEPENDENCY_UNSATISFIED, problem))
-    if gate.satisfied:
+        text = f"dependency failed: {other.label()} (ended as {outcome}, {other.edge.predicate} was required)"
+        return _abort(Diagnostic.DEPENDENCY_UNSATISFIED, text)
+    fatal = failed(seen.conditions)
+    if fatal is not None:
+        text = f"wait condition {fatal.place + 1} ({fatal.kind}) failed: {fatal.code}"
+        return _abort(Diagnostic.WAIT_CONDITION_FAILED, text)
+    if gate.satisfied and hold(seen.spec.waits, seen.conditions):
         return Decision(Act.ENQUEUE, Reason.PREREQUISITES_SATISFIED)
     return Decision(Act.WAIT, Reason.PREREQUISITES, _soonest(seen))
 
@@ -230,6 +280,10 @@ def _released(seen: Observation, job: Job, run: Run) -> Decision:
 def _executed(seen: Observation, job: Job, run: Run) -> Decision:
     if run.phase == RunPhase.STARTING:
         return Decision(Act.PUBLISH_START)
+    if run.phase == RunPhase.PAUSED and not seen.child.suspended:
+        return Decision(Act.SUSPEND, "paused")
+    if run.phase == RunPhase.RUNNING and seen.child.suspended:
+        return Decision(Act.CONTINUE, "resumed")
     if run.phase == RunPhase.STOPPING:
         return _stopping(seen, job, run)
     return Decision(Act.WAIT, "running", _soonest(seen))
@@ -293,4 +347,7 @@ def _soonest(seen: Observation, *others_ns: int) -> int | None:
     due = [seen.job_budget.due_ns() if seen.snapshot.job.intent is None else None]
     due.append(seen.run_budget.due_ns() if running and seen.child.stage != Stage.EXITED else None)
     left = [time - seen.now_ns for time in due if time is not None]
+    abort_at_ns = abort_deadline_ns(seen.spec.waits)
+    if abort_at_ns is not None and not seen.snapshot.job.counters.runs and seen.snapshot.run is None:
+        left.append(abort_at_ns - seen.wall_ns)
     return max(0, min((*left, *others_ns))) if left or others_ns else None

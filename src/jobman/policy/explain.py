@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from jobman.model.scalars import format_duration
 from jobman.model.state import JobOutcome, JobPhase, Reason, RunOutcome
-from jobman.values import TYPE_CHECKING
+from jobman.model.waits import WaitKind
+from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from jobman.model.state import Job, Run
+    from jobman.policy.conditions import ConditionState
     from jobman.policy.waiting import DependencyState
 
+_CONDITIONS = {
+    WaitKind.UNTIL: "a time",
+    WaitKind.DELAY: "a delay",
+    WaitKind.FILE_EXISTS: "a path to exist",
+    WaitKind.PROBE: "a probe to succeed",
+}
 _SECOND_NS = 1_000_000_000
 _WORDS = {
     Reason.CANCELLATION: "cancelled",
@@ -20,24 +28,32 @@ _WORDS = {
 }
 
 
-def explain(job: Job, last_run: Run | None, dependencies: tuple[DependencyState, ...], now_ns: int) -> str:
+class Background(NamedTuple):
+    """What may explain a job, as far as it is known: latest run, edges, conditions, and its place in the queue."""
+
+    last_run: Run | None = None
+    dependencies: tuple[DependencyState, ...] = ()
+    conditions: tuple[ConditionState, ...] = ()
+    queue: str = ""
+
+
+def explain(job: Job, background: Background, now_ns: int) -> str:
     """Return a short reason, "" where the phase says it all.
 
     Args:
         job: the job.
-        last_run: its latest run, if that is known.
-        dependencies: the edges of a waiting job.
+        background: what is known around it.
         now_ns: the wall clock, for the time until a retry.
     """
     if job.phase == JobPhase.WAITING:
-        return _waiting(dependencies)
+        return _waiting(background.dependencies) or _held_back(background.conditions)
     if job.phase == JobPhase.BACKOFF:
-        return _backing_off(job, last_run, now_ns)
+        return _backing_off(job, background.last_run, now_ns)
     if job.phase == JobPhase.QUEUED:
-        return "waiting for slots"
+        return background.queue or "waiting for slots"
     if job.phase == JobPhase.STOPPING:
         return f"stopping: {_words(job)}"
-    return _completed(job, last_run) if job.phase == JobPhase.COMPLETED else ""
+    return _completed(job, background.last_run) if job.phase == JobPhase.COMPLETED else ""
 
 
 def _waiting(dependencies: tuple[DependencyState, ...]) -> str:
@@ -46,6 +62,14 @@ def _waiting(dependencies: tuple[DependencyState, ...]) -> str:
         return ""
     first = f"waiting for {unmet[0].label()} ({unmet[0].phase})"
     return first if len(unmet) == 1 else f"{first} and {len(unmet) - 1} more"
+
+
+def _held_back(conditions: tuple[ConditionState, ...]) -> str:
+    unmet = [state for state in conditions if state.satisfied_at_ns is None]
+    if not unmet:
+        return ""
+    code = f" ({unmet[0].code})" if unmet[0].code else ""
+    return f"waiting for {_CONDITIONS[WaitKind(unmet[0].kind)]}{code}"
 
 
 def _backing_off(job: Job, last_run: Run | None, now_ns: int) -> str:

@@ -10,7 +10,7 @@ from jobman.model.state import JobPhase
 from jobman.policy.liveness import Verdict
 from jobman.process.liveness import HELD, probe
 from jobman.process.own import own_boot_id
-from jobman.store.jobs import load_snapshot
+from jobman.store.jobs import load_ownership, load_snapshot
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,6 +37,20 @@ def reconcile(store: Store, job_id: str, clock: Clock) -> bool:
     return losing.settle(store, snapshot, clock)
 
 
+def reconcile_all(store: Store, clock: Clock) -> None:
+    """Reconcile every job that is not completed, and lost ones that hold slots: one query, one look at each lock."""
+    if store.read_only:
+        return
+    boot_id, now_ns = own_boot_id(), clock.wall_ns()
+    for owned in load_ownership(store):
+        job_id, deadline_ns, boot, device, inode = owned
+        expired = deadline_ns is not None and now_ns >= deadline_ns
+        known = device is not None and inode is not None and boot == boot_id
+        held = known and _is_held(f"{store.root}/run/{job_id}.lock", device or 0, inode or 0)
+        if expired or (deadline_ns is None and not held):
+            reconcile(store, job_id, clock)
+
+
 def owner_state(store: Store, supervisor: Supervisor) -> Verdict:
     """Return whether the owner of a job lives, without taking anything."""
     if _holds_its_lock(store, supervisor):
@@ -49,18 +63,23 @@ def owner_state(store: Store, supervisor: Supervisor) -> Verdict:
 def _needs_attention(store: Store, snapshot: Snapshot, clock: Clock) -> bool:
     job = snapshot.job
     if job.phase == JobPhase.COMPLETED:
-        return False
+        # Only a lost job can have ended without giving its slots back: something of its run was alive (D42).
+        return snapshot.admission is not None
     if job.phase == JobPhase.SUBMITTING:
         return job.claim is not None and clock.wall_ns() >= job.claim.deadline_ns
     return snapshot.supervisor is not None and not _holds_its_lock(store, snapshot.supervisor)
 
 
 def _holds_its_lock(store: Store, supervisor: Supervisor) -> bool:
+    held = _is_held(lock_path(store, supervisor), *supervisor.lock)
+    return held and supervisor.identity.boot_id == own_boot_id()
+
+
+def _is_held(path: str, device: int, inode: int) -> bool:
     try:
-        held = probe(lock_path(store, supervisor), *supervisor.lock) == HELD
+        return probe(path, device, inode) == HELD
     except OSError:
         return False
-    return held and supervisor.identity.boot_id == own_boot_id()
 
 
 def lock_path(store: Store, supervisor: Supervisor) -> str:

@@ -21,15 +21,16 @@ from jobman.model.state import (
     RunLogs,
 )
 from jobman.model.transitions._change import Now
-from jobman.model.transitions.recovery import Loss, lose
+from jobman.model.transitions.recovery import Loss, lose, release_survivors
 from jobman.model.transitions.submission import expire_submission
 from jobman.policy.liveness import Verdict, judge
 from jobman.process import liveness
 from jobman.process.wake import wake
 from jobman.recovery import lock_path
+from jobman.store.admissions import requests_to_wake
 from jobman.store.commit import commit
 from jobman.store.dependencies import dependents_to_wake
-from jobman.store.jobs import load_snapshot
+from jobman.store.jobs import load_runs, load_snapshot
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def settle(store: Store, snapshot: Snapshot, clock: Clock) -> bool:
     now = Now(clock.wall_ns(), clock.monotonic_ns())
     if snapshot.job.phase == JobPhase.SUBMITTING:
         return _expire(store, snapshot, now)
+    if snapshot.job.phase == JobPhase.COMPLETED:
+        return _release_survivors(store, snapshot, now)
     if snapshot.supervisor is None or judge_owner(store, snapshot.supervisor) != Verdict.GONE:
         return False
     return _declare_lost(store, snapshot, snapshot.supervisor, now)
@@ -102,6 +105,30 @@ def _declare_lost(store: Store, snapshot: Snapshot, supervisor: Supervisor, now:
     return True
 
 
+def _release_survivors(store: Store, snapshot: Snapshot, now: Now) -> bool:
+    run = next((run for run in load_runs(store, [snapshot.job.id]).get(snapshot.job.id, ())[::-1]), None)
+    if run is None or snapshot.supervisor is None or survivors_of(run, snapshot.supervisor) != ():
+        return False
+    try:
+        commit(store, release_survivors(snapshot, now))
+    except ConflictError:
+        return True
+    for job_id in requests_to_wake(store, snapshot.admission.slots if snapshot.admission else 0):
+        wake(f"{store.root}/run/{job_id}.wake")
+    return True
+
+
+def survivors_of(run: Run, supervisor: Supervisor) -> tuple[process.Member, ...] | None:
+    """Return what is alive of a run whose supervisor is dead; ``None`` if that cannot be known from here."""
+    return process.survivors(
+        run.identity,
+        run_id=run.id,
+        reserved_after_ns=run.reserved_at_ns,
+        caller_pid=os.getpid(),
+        supervisor_pid=supervisor.identity.pid,
+    )
+
+
 def _judge(supervisor: Supervisor, *, lock_taken: bool | None) -> Verdict:
     identity = supervisor.identity
     same_boot = identity.boot_id == process.boot_id()
@@ -114,13 +141,7 @@ def _assess(store: Store, snapshot: Snapshot, supervisor: Supervisor) -> Loss:
     detail = _LOST.format(pid=supervisor.identity.pid)
     if run is None:
         return Loss(detail, RunLogs(LogIntegrity.PARTIAL, RecordingHealth.DEGRADED), release_slots=True)
-    alive = process.survivors(
-        run.identity,
-        run_id=run.id,
-        reserved_after_ns=run.reserved_at_ns,
-        caller_pid=os.getpid(),
-        supervisor_pid=supervisor.identity.pid,
-    )
+    alive = survivors_of(run, supervisor)
     if alive:
         pids = ", ".join(str(member.identity.pid) for member in alive)
         detail += f"; processes of its run are still alive (pid {pids})"

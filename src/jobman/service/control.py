@@ -7,6 +7,7 @@ import time
 from jobman import recovery
 from jobman.errors import NoActiveRunError, RevisionConflictError, WaitTimeoutError
 from jobman.model.state import JobPhase
+from jobman.model.transitions import stopping
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.stopping import request_cancel
 from jobman.process.wake import wake
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from jobman.clock import Clock
-    from jobman.model.state import Job
+    from jobman.model.events import Transition
+    from jobman.model.state import Job, Snapshot
     from jobman.store.connection import Store
 
 _ATTEMPTS = 50
+_CONFIRMATION_NS = 2_000_000_000
 _FIRST_PAUSE_NS = 2_000_000
 _LONGEST_PAUSE_NS = 50_000_000
 _INSPECT_EVERY_NS = 500_000_000
@@ -44,11 +47,57 @@ def cancel(store: Store, job_id: str, clock: Clock, *, run_number: int | None = 
         NoActiveRunError: ``run_number`` is not the active run.
         TransitionError: the job is still ``submitting``.
     """
-    for _ in range(_ATTEMPTS):
-        snapshot = load_snapshot(store, job_id)
+
+    def request(snapshot: Snapshot, now: Now) -> Transition | None:
         if run_number is not None:
             _require_active(store, snapshot.job, run_number)
-        transition = request_cancel(snapshot, Now(clock.wall_ns(), clock.monotonic_ns()))
+        return request_cancel(snapshot, now)
+
+    return _intend(store, job_id, clock, request)
+
+
+def pause(store: Store, job_id: str, clock: Clock) -> Job:
+    """Make it durable that the job is to stay where it is; a paused job stays as it is.
+
+    Raises:
+        TransitionError: the job is submitting, starting, stopping or completed.
+    """
+
+    def request(snapshot: Snapshot, now: Now) -> Transition | None:
+        return None if snapshot.job.phase == JobPhase.PAUSED else stopping.pause(snapshot, now)
+
+    return _intend(store, job_id, clock, request)
+
+
+def resume(store: Store, job_id: str, clock: Clock) -> Job:
+    """Make it durable that a paused job is to go on.
+
+    Raises:
+        TransitionError: the job is not paused.
+    """
+    return _intend(store, job_id, clock, stopping.resume)
+
+
+def confirm_signal(store: Store, job: Job, clock: Clock) -> bool:
+    """Wait until the supervisor has signalled the run of a job that was paused or resumed; ``False`` after 2 s.
+
+    A job without a run, or one that has moved on, needs no signal.
+    """
+    deadline_ns = clock.monotonic_ns() + _CONFIRMATION_NS
+    while True:
+        snapshot = load_snapshot(store, job.id)
+        if snapshot.run is None or snapshot.job.revision != job.revision or snapshot.run.signalled_at_ns is not None:
+            return True
+        if clock.monotonic_ns() >= deadline_ns:
+            return False
+        time.sleep(_FIRST_PAUSE_NS / _NANOSECONDS)
+
+
+def _intend(store: Store, job_id: str, clock: Clock, request: Callable[[Snapshot, Now], Transition | None]) -> Job:
+    """Commit what ``request`` makes of the job, and wake its supervisor; ``None`` leaves the job as it is."""
+    for _ in range(_ATTEMPTS):
+        snapshot = load_snapshot(store, job_id)
+        transition = request(snapshot, Now(clock.wall_ns(), clock.monotonic_ns()))
         if transition is None:
             return snapshot.job
         try:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from jobman import recovery
 from jobman.errors import RunNotFoundError
 from jobman.model.state import JobOutcome, JobPhase
-from jobman.policy.explain import explain
+from jobman.policy.explain import Background, explain
 from jobman.store.jobs import (
-    active_job_ids,
     latest_admission,
     list_jobs,
     load_job,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from jobman.clock import Clock
     from jobman.model.spec import JobSpec
     from jobman.model.state import Admission, Job, Run, Supervisor
+    from jobman.policy.conditions import ConditionState
     from jobman.policy.liveness import Verdict
     from jobman.policy.waiting import DependencyState
     from jobman.store.connection import Store
@@ -51,6 +51,7 @@ class Detail(NamedTuple):
     admission: Admission | None
     supervisor: Supervisor | None
     supervisor_state: Verdict | None
+    conditions: tuple[ConditionState, ...] = ()
 
 
 class Listed(NamedTuple):
@@ -84,7 +85,9 @@ def describe(store: Store, job_id: str, clock: Clock) -> Detail:
     alive = None
     if supervisor is not None and supervisor.released_at_ns is None:
         alive = recovery.owner_state(store, supervisor)
-    reason = explain(job, runs[-1] if runs else None, dependencies, clock.wall_ns())
+    conditions = _conditions(store, job_id)
+    background = Background(_last(runs), dependencies, conditions, _places(store, [job]).get(job_id, ""))
+    reason = explain(job, background, clock.wall_ns())
     return Detail(
         Summary(job, reason),
         load_spec(store, job_id),
@@ -93,6 +96,7 @@ def describe(store: Store, job_id: str, clock: Clock) -> Detail:
         latest_admission(store, job_id),
         supervisor,
         alive,
+        conditions,
     )
 
 
@@ -126,8 +130,7 @@ def reconcile_active(store: Store, clock: Clock) -> None:
     """Reconcile every job that is not completed."""
     if store.read_only:
         return
-    for job_id in active_job_ids(store):
-        recovery.reconcile(store, job_id, clock)
+    recovery.reconcile_all(store, clock)
 
 
 def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]:
@@ -136,14 +139,34 @@ def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]
     told_by_run = [job.id for job in jobs if job.counters.runs and job.outcome != JobOutcome.SUCCESS]
     dependencies = _dependencies(store, waiting)
     runs = load_runs(store, told_by_run) if told_by_run else {}
+    places = _places(store, jobs)
     now_ns = clock.wall_ns()
-    return [
-        Summary(
-            job,
-            explain(job, _last(runs.get(job.id, ())), tuple(dependencies.get(job.id, ())), now_ns),
-        )
-        for job in jobs
-    ]
+
+    def background(job: Job) -> Background:
+        edges = tuple(dependencies.get(job.id, ()))
+        held_back = _conditions(store, job.id) if job.phase == JobPhase.WAITING and not _unmet(edges) else ()
+        return Background(_last(runs.get(job.id, ())), edges, held_back, places.get(job.id, ""))
+
+    return [Summary(job, explain(job, background(job), now_ns)) for job in jobs]
+
+
+def _unmet(dependencies: Sequence[DependencyState]) -> bool:
+    return any(state.outcome is None for state in dependencies)
+
+
+def _conditions(store: Store, job_id: str) -> tuple[ConditionState, ...]:
+    from jobman.store.conditions import load_evaluations  # only waiting jobs have any
+
+    return load_evaluations(store, job_id)
+
+
+def _places(store: Store, jobs: Sequence[Job]) -> dict[str, str]:
+    """Return what each queued job waits for, in words; one read of the queue for all of them."""
+    if not any(job.phase == JobPhase.QUEUED for job in jobs):
+        return {}
+    from jobman.service.queue import places  # only a queue needs it
+
+    return places(store, [job.id for job in jobs if job.phase == JobPhase.QUEUED])
 
 
 def _dependencies(store: Store, job_ids: Sequence[str]) -> dict[str, list[DependencyState]]:

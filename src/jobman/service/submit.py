@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from jobman import handshake
-from jobman.errors import DependencyConflictError, HandshakeError
+from jobman.errors import DependencyConflictError, HandshakeError, TooManySlotsError, UnknownPoolError
 from jobman.model.ids import RANDOM_BYTES, new_id
 from jobman.model.spec import Dependency, Predicate, validate
 from jobman.model.transitions._change import Now
@@ -61,6 +61,28 @@ def resolve_dependencies(store: Store, requirements: Sequence[Requirement]) -> t
         if known != predicate:
             raise DependencyConflictError(job=job_id, first=known, second=predicate)
     return tuple(Dependency(job_id, predicate) for job_id, predicate in sorted(found.items()))
+
+
+def check_admissible(store: Store, spec: JobSpec) -> None:
+    """Refuse a request for slots that could never be met (M16).
+
+    Raises:
+        TooManySlotsError: the store-wide limit or the pool is smaller than what is asked for.
+        UnknownPoolError: the store has no such pool.
+    """
+    if spec.pool is None and spec.slots == 1:
+        return  # one slot fits into every limit
+    from jobman.policy.admission import STORE_WIDE, Request, impossible_scope  # few submissions need it
+    from jobman.store.admissions import load_limits
+
+    limits = load_limits(store)
+    scope = impossible_scope(limits, Request("", spec.pool, spec.slots))
+    if scope is None:
+        return
+    if scope != STORE_WIDE and scope not in limits.pools:
+        raise UnknownPoolError(pool=scope)
+    where = "the store-wide limit" if scope == STORE_WIDE else f"pool {scope}"
+    raise TooManySlotsError(slots=spec.slots, scope=where, capacity=limits.capacities[scope])
 
 
 def submit(store: Store, candidate: Candidate, spec: JobSpec, clock: Clock) -> str:

@@ -6,7 +6,7 @@ import os
 
 from jobman.errors import RevisionConflictError
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.state import RunPhase
+from jobman.model.state import JobPhase, RunPhase
 from jobman.store.rows import (
     ADMISSIONS,
     EVENTS,
@@ -53,6 +53,7 @@ def commit(store: Store, transition: Transition) -> None:
         _write(store, RUNS, run_row, before and before.run, after.run)
         _write(store, SUPERVISORS, supervisor_row, before and before.supervisor, after.supervisor)
         _write_admission(store, before, after)
+        _leave_queue(store, before, after)
         append_events(store, transition.events)
 
 
@@ -174,6 +175,12 @@ def _write_admission(store: Store, before: Snapshot | None, after: Snapshot) -> 
     statement = "UPDATE admissions SET run_id = ?, released_at_ns = ? WHERE id = ? AND released_at_ns IS NULL"
     store.execute(statement, (new.run_id, new.released_at_ns, new.id))
     _require_one(store, new)
+
+
+def _leave_queue(store: Store, before: Snapshot | None, after: Snapshot) -> None:
+    # A job that has ended waits for nothing (O.42); one that was admitted has left the queue already.
+    if before is not None and after.job.phase == JobPhase.COMPLETED:
+        store.execute("DELETE FROM admission_requests WHERE job_id = ?", (after.job.id,))
 
 
 def _require_one(store: Store, entity: Entity | Admission) -> None:

@@ -80,10 +80,18 @@ def latest_admission(store: Store, job_id: str) -> Admission | None:
     return admission_from(rows[0]) if rows else None
 
 
-def active_job_ids(store: Store) -> list[str]:
-    """Return the IDs of the jobs that are not completed."""
-    rows = store.execute("SELECT id FROM jobs WHERE phase <> 'completed' ORDER BY submitted_at_ns DESC, id DESC")
-    return [row[0] for row in rows]
+def load_ownership(store: Store) -> list[tuple[str, int | None, str | None, int | None, int | None]]:
+    """Return what a cheap look at every owner needs: ID, claim deadline, boot, and lock (device, inode).
+
+    Of jobs that are not completed, and of completed ones that still hold slots; a lost job has no lock to look at.
+    """
+    rows = store.execute(
+        "SELECT jobs.id, claim_deadline_ns, boot_id, lock_device, lock_inode FROM jobs"
+        " LEFT JOIN supervisors ON supervisors.job_id = jobs.id WHERE jobs.phase <> 'completed'"
+        " UNION ALL SELECT admissions.job_id, NULL, NULL, NULL, NULL FROM admissions"
+        " JOIN jobs ON jobs.id = admissions.job_id WHERE released_at_ns IS NULL AND jobs.phase = 'completed'"
+    )
+    return [(job_id, deadline, boot, device, inode) for job_id, deadline, boot, device, inode in rows]
 
 
 def count_active(store: Store) -> int:

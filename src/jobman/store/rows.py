@@ -158,7 +158,18 @@ SUPERVISORS = Table(
 
 ADMISSIONS = Table(
     "admissions",
-    ("id", "job_id", "run_id", "slots", "acquired_at_ns", "lease_expires_at_ns", "released_at_ns"),
+    (
+        "id",
+        "job_id",
+        "run_id",
+        "slots",
+        "acquired_at_ns",
+        "lease_expires_at_ns",
+        "released_at_ns",
+        "pool",
+        "slot_scope",
+        "slot_indexes",
+    ),
 )
 
 EVENTS = Table(
@@ -352,13 +363,21 @@ def admission_row(admission: Admission) -> Row:
         admission.acquired_at_ns,
         admission.lease_expires_at_ns,
         admission.released_at_ns,
+        admission.pool,
+        admission.slot_scope,
+        ",".join(map(str, admission.slot_indexes)) or None,
     )
 
 
 def admission_from(row: Row) -> Admission:
     """Return the admission of a row of `ADMISSIONS`."""
-    id_, job_id, run_id, slots, acquired, lease, released = row
-    return Admission(id_, job_id, slots, acquired, lease, run_id, released)
+    id_, job_id, run_id, slots, acquired, lease, released, pool, scope, indexes = row
+    return Admission(id_, job_id, slots, acquired, lease, run_id, released, pool, scope, parse_indexes(indexes))
+
+
+def parse_indexes(text: str | None) -> tuple[int, ...]:
+    """Return the slot indexes of a stored ``0,1``."""
+    return tuple(int(word) for word in text.split(",")) if text else ()
 
 
 def event_row(event: Event, event_id: str) -> Row:

@@ -39,8 +39,10 @@ _NANOSECONDS_PER_MILLISECOND = 1_000_000
 def supervise(owner: Ownership) -> None:
     """Own the job until it is completed, or until the store it belongs to is gone and nothing runs any more."""
     clock = SystemClock()
-    observer = Observer(owner.store, owner.job_id, clock, owner.claimed_ns)
-    Loop(owner, observer, Performer(owner, observer, clock), clock).run()
+    observer = Observer(owner.store, owner.job_id, clock=clock, claimed_ns=owner.claimed_ns)
+    performer = Performer(owner, observer, clock)
+    performer.watch_conditions()
+    Loop(owner, observer, performer, clock).run()
 
 
 class Loop:
@@ -108,7 +110,7 @@ class Loop:
         if now_ns < self._inspect_at_ns or self._observer.store_gone:
             return
         self._inspect_at_ns = now_ns + _INSPECT_EVERY_NS
-        unmet = self._observer.unmet_dependencies()
+        unmet = self._observer.waited_for()
         # A few at a time, in turn: a job may wait for hundreds, and they have their own supervisors.
         self._inspected = (self._inspected + _INSPECT_AT_ONCE) % max(1, len(unmet))
         turn = (unmet + unmet)[self._inspected : self._inspected + min(_INSPECT_AT_ONCE, len(unmet))]
@@ -144,6 +146,8 @@ class Loop:
         active = self._performer.active
         poller = select.poll()
         poller.register(self._owner.wake.fileno(), select.POLLIN)
+        for descriptor in self._observer.descriptors():
+            poller.register(descriptor, select.POLLIN)
         due_ns = until_ns
         if active is not None:
             for descriptor in active.descriptors():

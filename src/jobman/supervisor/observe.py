@@ -8,20 +8,26 @@ from jobman.model.state import JobPhase
 from jobman.policy.deadline import Budget
 from jobman.policy.decide import ChildView, Observation
 from jobman.policy.polling import DRAW_RANGE, interval_ns
+from jobman.store.admissions import held_jobs, is_first
 from jobman.store.dependencies import load_dependencies
 from jobman.store.jobs import count_active, load_snapshot
 from jobman.store.specs import load_spec
+from jobman.supervisor.admission import look as look_for_slots
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jobman.clock import Clock
     from jobman.model.spec import JobSpec
     from jobman.model.state import Snapshot
+    from jobman.policy.decide import Attempt
     from jobman.policy.waiting import DependencyState
     from jobman.store.connection import Store
+    from jobman.supervisor.conditions import ConditionWatch
     from jobman.supervisor.run import ActiveRun
 
 _NO_BUDGET = Budget(0, 0)
+_NEVER_NS = 2**63
+_BEFORE_THE_GATE = (JobPhase.STARTING, JobPhase.WAITING, JobPhase.PAUSED)
 
 
 class Observer:
@@ -29,10 +35,13 @@ class Observer:
 
     Attributes:
         snapshot: what the store says, or, after a commit of our own, what that made of it.
+        spec: what the job is to do.
         store_gone: the database that we opened is not there any more (D43).
+        backoff_due_ns: boot-time clock at which the next run is due.
+        watch: the wait conditions, until the gate has opened.
     """
 
-    def __init__(self, store: Store, job_id: str, clock: Clock, claimed_ns: int) -> None:
+    def __init__(self, store: Store, job_id: str, *, clock: Clock, claimed_ns: int) -> None:
         self.snapshot: Snapshot = load_snapshot(store, job_id)
         self.spec: JobSpec = load_spec(store, job_id)
         self.store_gone = False
@@ -43,6 +52,9 @@ class Observer:
         self._dependencies: tuple[DependencyState, ...] = ()
         self._version = -1
         self._next_look_ns = 0
+        self._attempt: Attempt | None = None
+        self._attempt_until_ns = 0
+        self.watch: ConditionWatch | None = None
 
     def look(self, *, woken: bool) -> None:
         """Read the store again if it is time to, or if somebody said so."""
@@ -60,8 +72,16 @@ class Observer:
 
     def reload(self) -> None:
         """Read the store now."""
-        self.snapshot = load_snapshot(self._store, self.snapshot.job.id)
+        self.advance(load_snapshot(self._store, self.snapshot.job.id))
         self.reload_dependencies()
+
+    def advance(self, snapshot: Snapshot) -> None:
+        """Go on from a newer snapshot, such as what a commit of our own made of the last one."""
+        self.snapshot = snapshot
+        self._attempt = None
+        if self.watch is not None and snapshot.job.phase not in _BEFORE_THE_GATE:
+            self.watch.close()
+            self.watch = None
 
     def reload_dependencies(self) -> None:
         """Read the edges of a job that waits for others."""
@@ -70,14 +90,21 @@ class Observer:
             self._dependencies = tuple(load_dependencies(self._store, [job.id]).get(job.id, ()))
 
     def next_look_ns(self) -> int:
-        """Return the monotonic time of the next look at the store."""
-        return self._next_look_ns
+        """Return the monotonic time of the next look at the store, or at a wait condition if that comes first."""
+        if self.watch is None or self.snapshot.job.phase != JobPhase.WAITING:
+            return self._next_look_ns
+        return min(self._next_look_ns, self._clock.monotonic_ns() + self.watch.due_in_ns())
 
-    def unmet_dependencies(self) -> list[str]:
-        """Return the jobs that this one still waits for."""
-        if self.snapshot.job.phase != JobPhase.WAITING:
-            return []
-        return [state.edge.job_id for state in self._dependencies if state.outcome is None]
+    def descriptors(self) -> list[int]:
+        """Return what running probes make readable when something happens."""
+        return [] if self.watch is None else self.watch.descriptors()
+
+    def waited_for(self) -> list[str]:
+        """Return the jobs that this one waits for: its dependencies, or, first in the queue, those that hold slots."""
+        phase = self.snapshot.job.phase
+        if phase == JobPhase.WAITING:
+            return [state.edge.job_id for state in self._dependencies if state.outcome is None]
+        return held_jobs(self._store) if phase == JobPhase.QUEUED and self._is_first() else []
 
     def observe(self, active: ActiveRun | None, *, asked_to_end: bool) -> Observation:
         """Put everything together for one decision."""
@@ -86,6 +113,9 @@ class Observer:
         if active is not None:
             paused_ns = job.total_paused_ns - active.paused_before_ns
             run_budget = Budget(self.spec.timeouts.run_ns, active.reserved_ns, paused_ns)
+        waiting = self.watch if job.phase == JobPhase.WAITING else None
+        if waiting is not None:
+            waiting.look()
         return Observation(
             now_ns=self._clock.monotonic_ns(),
             snapshot=self.snapshot,
@@ -96,9 +126,30 @@ class Observer:
             backoff_left_ns=self.backoff_due_ns - self._clock.boottime_ns(),
             dependencies=self._dependencies,
             asked_to_end=asked_to_end,
+            wall_ns=self._clock.wall_ns(),
+            conditions=() if waiting is None else waiting.states,
+            unwritten=() if waiting is None else waiting.unwritten(),
+            attempt=self._look_for_slots(),
         )
+
+    def _look_for_slots(self) -> Attempt | None:
+        """Return what an attempt would come to; asked again only when the store or time may have changed it."""
+        job, _, _, admission = self.snapshot
+        if self.store_gone or admission is not None or job.phase not in (JobPhase.QUEUED, JobPhase.STARTING):
+            return None
+        now_ns = self._clock.monotonic_ns()
+        if self._attempt is None or now_ns >= self._attempt_until_ns:
+            self._attempt = look_for_slots(self._store, self.snapshot, self.spec, self._clock)
+            retry_ns = self._attempt.verdict.retry_ns
+            self._attempt_until_ns = _NEVER_NS if retry_ns is None else now_ns + retry_ns
+        return self._attempt
+
+    def _is_first(self) -> bool:
+        return is_first(self._store, self.snapshot.job.id)
 
     def _interval_ns(self) -> int:
         draw = int.from_bytes(os.urandom(2), "little") % DRAW_RANGE
-        active = 0 if self.store_gone else count_active(self._store)
-        return interval_ns(active, draw)
+        if self.store_gone or (self.snapshot.job.phase == JobPhase.QUEUED and self._is_first()):
+            # The first of a queue keeps the shortest interval, so that a lost wake-up costs no more than that.
+            return interval_ns(0, draw)
+        return interval_ns(count_active(self._store), draw)

@@ -12,7 +12,7 @@ from jobman import process
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError
 from jobman.logs.layout import create_run_directory, remove_unused_run_directory, run_directory
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.state import Admission, JobPhase, Reason, RunPhase
+from jobman.model.state import JobPhase, Reason, RunOutcome, RunPhase
 from jobman.model.transitions import running, stopping
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.running import Retry, RunEnd
@@ -22,9 +22,14 @@ from jobman.policy.completion import EndedRun, after_run
 from jobman.policy.decide import Act
 from jobman.process.spawn import submitter_environment
 from jobman.process.wake import wake
+from jobman.store.admissions import requests_to_wake
 from jobman.store.commit import commit, record_identity, record_signalled, renew_lease
+from jobman.store.conditions import record_evaluations
 from jobman.store.dependencies import dependents_to_wake, record_observations
-from jobman.supervisor.run import ActiveRun, RunContext
+from jobman.supervisor import admission
+from jobman.supervisor.conditions import ConditionWatch
+from jobman.supervisor.probes import ProbeContext
+from jobman.supervisor.run import ActiveRun, RunContext, target_environment
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,6 +68,7 @@ class Performer:
             Act.REQUEST_RUN_TIMEOUT: self._request_run_timeout,
             Act.AWAIT_PREREQUISITES: self._await_prerequisites,
             Act.RECORD_OBSERVATIONS: self._record_observations,
+            Act.RECORD_EVALUATIONS: self._record_evaluations,
             Act.ENQUEUE: self._enqueue,
             Act.ADMIT: self._admit,
             Act.RESERVE_RUN: self._reserve_run,
@@ -71,6 +77,8 @@ class Performer:
             Act.OPEN_GATE: self._open_gate,
             Act.CLOSE_GATE: self._close_gate,
             Act.PUBLISH_START: self._publish_start,
+            Act.SUSPEND: self._suspend,
+            Act.CONTINUE: self._continue,
             Act.ASK: self._ask,
             Act.INSIST: self._insist,
             Act.RECORD_SIGNALLED: self._record_signalled,
@@ -78,6 +86,19 @@ class Performer:
             Act.END_RUN: self._end_run,
             Act.FINISH: self._finish,
         }
+
+    def watch_conditions(self) -> None:
+        """Begin to look at the wait conditions of a job that has any."""
+        spec = self._observer.spec
+        if not spec.waits.conditions:
+            return
+        marks = {"JOBMAN_STATE_DIR": self._store.root}
+        environment = target_environment(self._inherited(), spec, marks)
+        lock_fd = self._owner.lock.fileno()
+        context = ProbeContext(environment, spec.working_directory, self._owner.umask, lock_fd, self._clock)
+        since_claim_ns = self._clock.monotonic_ns() - self._owner.claimed_ns
+        claimed_ns = self._clock.boottime_ns() - since_claim_ns
+        self._observer.watch = ConditionWatch(spec.waits, context, claimed_boottime_ns=claimed_ns)
 
     def perform(self, decision: Decision) -> None:
         """Do what was decided.
@@ -108,7 +129,7 @@ class Performer:
         # Without a store the supervisor goes on in memory until its target has ended (D43).
         if not self._observer.store_gone:
             commit(self._store, transition)
-        self._observer.snapshot = _present(transition.after)
+        self._observer.advance(_present(transition.after))
 
     def _now(self) -> Now:
         return Now(self._clock.wall_ns(), self._clock.monotonic_ns())
@@ -135,21 +156,27 @@ class Performer:
         record_observations(self._store, self._owner.job_id, decision.edges, self._clock.wall_ns())
         self._observer.reload_dependencies()
 
+    def _record_evaluations(self, _decision: Decision) -> None:
+        watch = self._observer.watch
+        if watch is not None:
+            states = watch.unwritten()
+            record_evaluations(self._store, self._owner.job_id, states)
+            watch.written(states)
+
     def _enqueue(self, decision: Decision) -> None:
         self._commit(running.enqueue(self._snapshot(), Reason(decision.reason), self._now()))
 
     def _admit(self, _decision: Decision) -> None:
         now = self._now()
-        slots = self._observer.spec.slots
-        admission = Admission(self._new_id(), self._owner.job_id, slots, now.wall_ns, now.wall_ns + LEASE_NS)
         self._renew_at_ns = now.monotonic_ns + _RENEW_EVERY_NS
-        self._commit(running.admit(self._snapshot(), admission, now))
+        after = admission.attempt(self._store, self._snapshot(), self._observer.spec, clock=self._clock, now=now)
+        self._observer.advance(after)
 
     def _finish(self, decision: Decision) -> None:
         if decision.finish is None:
             raise AssertionError(decision)
         self._commit(running.finish_without_run(self._snapshot(), decision.finish, self._now()))
-        self._wake_dependents()
+        self._wake_others()
 
     # --- The run ---------------------------------------------------------------------------------------------------
 
@@ -192,7 +219,7 @@ class Performer:
             identified = run._replace(identity=active.identity)
         else:
             identified = record_identity(self._store, run, active.identity)
-        self._observer.snapshot = self._snapshot()._replace(run=identified)
+        self._observer.advance(self._snapshot()._replace(run=identified))
 
     def _open_gate(self, _decision: Decision) -> None:
         self._run().open_gate()
@@ -205,6 +232,14 @@ class Performer:
         if active.identity is None:
             raise AssertionError(active.run_id)
         self._commit(running.start_run(self._snapshot(), active.identity, active.executable, self._now()))
+
+    def _suspend(self, decision: Decision) -> None:
+        self._run().suspend()
+        self._record_signalled(decision)
+
+    def _continue(self, decision: Decision) -> None:
+        self._run().resume()
+        self._record_signalled(decision)
 
     def _ask(self, _decision: Decision) -> None:
         self._run().ask()
@@ -222,7 +257,7 @@ class Performer:
                 signalled = record_signalled(self._store, run, at_ns)
             except (StoreBusyError, StoreFailureError):
                 pass  # the ladder must not wait for a note about itself
-        self._observer.snapshot = self._snapshot()._replace(run=signalled)
+        self._observer.advance(self._snapshot()._replace(run=signalled))
 
     def _stop_draining(self, _decision: Decision) -> None:
         self._run().stop_draining()
@@ -239,7 +274,7 @@ class Performer:
         if isinstance(following, Retry) and following.next_run_at_ns is not None:
             pause_ns = following.next_run_at_ns - now.wall_ns
             self._observer.backoff_due_ns = self._clock.boottime_ns() + pause_ns
-        self._wake_dependents()
+        self._wake_others()
 
     def _what_follows(self, snapshot: Snapshot, end: RunEnd, now: Now) -> Retry | Finish:
         ended = EndedRun(
@@ -249,19 +284,24 @@ class Performer:
             intent=snapshot.job.intent,
             problem=end.problem,
             completed_at_ns=now.wall_ns,
-            jitter_draw_ns=self._jitter_ns(),
+            jitter_draw_ns=self._jitter_ns(end.outcome),
             cancelled_because=snapshot.job.waiting_reason or Reason.CANCELLATION,
         )
         return after_run(self._observer.spec, ended)
 
-    def _jitter_ns(self) -> int:
-        longest_ns = max(self._observer.spec.failure_delay.jitter_ns, self._observer.spec.success_delay.jitter_ns)
-        return int.from_bytes(os.urandom(8), "little") % (longest_ns + 1)
+    def _jitter_ns(self, outcome: RunOutcome) -> int:
+        spec = self._observer.spec
+        delay = spec.success_delay if outcome == RunOutcome.SUCCESS else spec.failure_delay
+        return int.from_bytes(os.urandom(8), "little") % (delay.jitter_ns + 1)
 
-    def _wake_dependents(self) -> None:
-        if self._snapshot().job.phase != JobPhase.COMPLETED or self._observer.store_gone:
+    def _wake_others(self) -> None:
+        """Wake whom the last commit concerns: dependents of a completed job, and requests that may fit now."""
+        if self._observer.store_gone:
             return
-        for job_id in dependents_to_wake(self._store, self._owner.job_id):
+        concerned = requests_to_wake(self._store, self._observer.spec.slots)
+        if self._snapshot().job.phase == JobPhase.COMPLETED:
+            concerned += dependents_to_wake(self._store, self._owner.job_id)
+        for job_id in concerned:
             wake(f"{self._store.root}/run/{job_id}.wake")
 
     def _run(self) -> ActiveRun:
@@ -271,11 +311,17 @@ class Performer:
 
     def _inherited(self) -> dict[bytes, bytes]:
         environment = submitter_environment()
-        environment[b"JOBMAN_JOB_ID"] = self._owner.job_id.encode()
-        name = self._observer.spec.name
-        environment.pop(b"JOBMAN_JOB_NAME", None)
-        if name:
-            environment[b"JOBMAN_JOB_NAME"] = name.encode()
+        held = self._snapshot().admission
+        marks = {
+            b"JOBMAN_JOB_ID": self._owner.job_id,
+            b"JOBMAN_JOB_NAME": self._observer.spec.name,
+            b"JOBMAN_POOL": self._observer.spec.pool or "",
+            b"JOBMAN_SLOTS": "" if held is None else ",".join(map(str, held.slot_indexes)),
+        }
+        for name, value in marks.items():
+            environment.pop(name, None)
+            if value:
+                environment[name] = value.encode()
         return environment
 
     def _new_id(self) -> str:

@@ -92,16 +92,21 @@ class ActiveRun:
         self._members: tuple[process.Member, ...] | None = None
         self._looked_ns = 0
         self._usage = process.Usage()
+        self._suspended = False
         self._ending: Ending | None = None
 
     # --- What the loop looks at ------------------------------------------------------------------------------------
 
     def view(self) -> ChildView:
         """Return how far the child has come; looks at the tree only when the leader has ended."""
+        if self._ending is not None:
+            # Everything is collected; only the commit that tells of it may have to be repeated.
+            return ChildView(self._stage, self.ladder, drained=True, exited_ns=self._exited_ns, members=0)
         self._observe_exit()
         self._reap_adopted()
         members = len(self._left_behind()) if self._stage == Stage.EXITED else None
-        return ChildView(self._stage, self.ladder, not self._pipes, self._exited_ns, members)
+        drained = not self._pipes
+        return ChildView(self._stage, self.ladder, drained, self._exited_ns, members, self._suspended)
 
     def descriptors(self) -> list[int]:
         """Return what to poll for reading: output pipes, the result of the launch, and the child itself."""
@@ -189,6 +194,23 @@ class ActiveRun:
         self._close_pipes()
         self._stage = Stage.ABSENT
         self._child = self._tree = None
+
+    def suspend(self) -> None:
+        """Stop the tree with SIGSTOP, members that appear meanwhile included."""
+        from jobman.supervisor.stop import suspend
+
+        tree = self._tree
+        self._suspended = True
+        if tree is not None:
+            suspend(lambda: process.members(tree))
+
+    def resume(self) -> None:
+        """Let a suspended tree go on."""
+        from jobman.supervisor.stop import resume
+
+        self._suspended = False
+        if self._tree is not None:
+            resume(process.members(self._tree))
 
     def ask(self) -> None:
         """Send SIGTERM to the tree, once; a stopped member is continued, or it would not get the signal."""

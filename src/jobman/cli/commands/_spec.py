@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from jobman.cli.commands._waits import waits
 from jobman.errors import UsageError
 from jobman.model.scalars import INT64_MAX
 from jobman.model.spec import (
+    Backoff,
     Classification,
     Completion,
     Delay,
@@ -12,17 +14,25 @@ from jobman.model.spec import (
     ExitCodeRange,
     JobSpec,
     Limit,
+    Predicate,
     StopPolicy,
     Timeouts,
     is_environment_name,
     name_problem,
 )
-from jobman.service.submit import Requirement, resolve_dependencies
+from jobman.service.submit import Requirement, check_admissible, resolve_dependencies
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jobman.cli.parser import Parsed
     from jobman.store.connection import Store
+
+
+_PREDICATES = {
+    "after-success": Predicate.SUCCESS,
+    "after-finish": Predicate.FINISH,
+    "after-failed": Predicate.FAILED,
+}
 
 
 def specify(parsed: Parsed, store: Store, directory: str) -> JobSpec:
@@ -43,15 +53,36 @@ def specify(parsed: Parsed, store: Store, directory: str) -> JobSpec:
         environment=_environment(parsed),
         name=name,
         stop=StopPolicy(grace_ns=parsed.value("stop-grace")),
-        completion=_completion(parsed.value("retries")),
+        completion=_completion(parsed),
         classification=_classification(parsed),
-        failure_delay=Delay(base_ns=parsed.value("retry-delay")),
+        failure_delay=_delay(parsed, "retry-delay"),
+        success_delay=_delay(parsed, "repeat-delay"),
         timeouts=Timeouts(parsed.value("run-timeout"), parsed.value("job-timeout")),
         tags=_labels(parsed, "tag"),
         groups=_labels(parsed, "group"),
+        slots=parsed.value("slots"),
+        pool=_pool(parsed),
+        waits=waits(parsed, directory),
     )
-    requirements = [Requirement(selector) for selector in parsed.value("after-success")]
-    return spec._replace(dependencies=resolve_dependencies(store, requirements))
+    check_admissible(store, spec)
+    return spec._replace(dependencies=resolve_dependencies(store, _requirements(parsed)))
+
+
+def _requirements(parsed: Parsed) -> list[Requirement]:
+    named = [
+        Requirement(selector, predicate) for flag, predicate in _PREDICATES.items() for selector in parsed.value(flag)
+    ]
+    return named + [Requirement(selector, predicate) for selector, predicate in parsed.value("after-outcome")]
+
+
+def _pool(parsed: Parsed) -> str | None:
+    if not parsed.given("pool"):
+        return None
+    pool: str = parsed.value("pool")
+    problem = name_problem("--pool", pool)
+    if problem is not None:
+        raise UsageError(detail=problem)
+    return pool.strip()
 
 
 def _environment(parsed: Parsed) -> Environment:
@@ -68,10 +99,31 @@ def _environment(parsed: Parsed) -> Environment:
     return Environment(tuple(sorted(assignments.items())), removals)
 
 
-def _completion(retries: int) -> Completion:
+def _completion(parsed: Parsed) -> Completion:
+    retries = parsed.value("retries")
     if retries >= INT64_MAX:
         raise UsageError(detail=f"--retries: {retries} runs and the first one are more than can be counted")
-    return Completion(max_runs=Limit(retries + 1), success_target=Limit(1), failure_limit=Limit(retries + 1))
+    again = Limit(retries + 1)
+    by_retries = parsed.given("retries")
+    return Completion(
+        max_runs=again if by_retries else _limit(parsed.value("max-runs")),
+        success_target=_limit(parsed.value("success-target")),
+        failure_limit=again if by_retries else _limit(parsed.value("failure-limit")),
+        retry_abort_at_ns=parsed.value("retry-abort-at"),
+    )
+
+
+def _limit(value: int | str) -> Limit:
+    return Limit(value if isinstance(value, int) else None)
+
+
+def _delay(parsed: Parsed, flag: str) -> Delay:
+    return Delay(
+        base_ns=parsed.value(flag),
+        backoff=Backoff(parsed.value("retry-backoff")),
+        max_delay_ns=parsed.value("retry-max-delay") if parsed.given("retry-max-delay") else None,
+        jitter_ns=parsed.value("retry-jitter"),
+    )
 
 
 def _classification(parsed: Parsed) -> Classification:
@@ -85,7 +137,14 @@ def _classification(parsed: Parsed) -> Classification:
     if overlap:
         raise UsageError(detail=f"--retryable-exit-code: {overlap[0]} already counts as success")
     ranges = tuple(ExitCodeRange(code, code) for code in sorted(retryable))
-    return Classification(success_codes=accepted, retryable_codes=ranges or None)
+    signals = tuple(dict.fromkeys(parsed.value("retry-signal")))
+    return Classification(
+        success_codes=accepted,
+        retryable_codes=ranges or None,
+        retry_timeout=parsed.value("retry-timeouts"),
+        retry_start_failure=parsed.value("retry-start-failures"),
+        retryable_signals=signals or None,
+    )
 
 
 def _labels(parsed: Parsed, flag: str) -> tuple[str, ...]:

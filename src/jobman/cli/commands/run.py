@@ -42,9 +42,21 @@ def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> 
     from jobman.store.connection import open_store
 
     store = open_store(root)
+    _apply_limits(parsed, store)
     spec = specify(parsed, store, directory)
     out(submit(store, candidate, spec, clock()) + "\n")
     return store
+
+
+def _apply_limits(parsed: Parsed, store: Store) -> None:
+    """Set the limits that a configuration states, so that they hold for this job already (D9)."""
+    from jobman.config.load import load_concurrency
+
+    limits = load_concurrency(parsed.value("config")).limits
+    if limits.states_store_wide or limits.pools:
+        from jobman.store.limits import apply_stated  # nothing to apply is the usual case
+
+        apply_stated(store, limits)
 
 
 def _wait(parsed: Parsed, store: Store, job_id: str) -> int:

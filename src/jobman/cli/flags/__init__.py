@@ -53,6 +53,11 @@ JOB_ID = Kind("id", "ID")
 ASSIGNMENTS = Kind("assignment", "NAME=VALUE", repeated=True)
 DURATION = Kind("duration", "DUR")
 TIMESTAMP = Kind("timestamp", "TIME")
+TIMESTAMPS = Kind("timestamp", "TIME", repeated=True)
+DURATIONS = Kind("duration", "DUR", repeated=True)
+LIMIT = Kind("limit", "N|unlimited")
+OUTCOME_REQUIREMENTS = Kind("outcome requirement", "JOB=OUTCOME,...", repeated=True)
+SIGNALS = Kind("signal", "NAME", repeated=True)
 RUN = Kind("run", "RUN")
 RUN_OR_ALL = Kind("run or all", "N|-N|all")
 COMMAND_NAME = Kind("text", "COMMAND")
@@ -155,12 +160,14 @@ VERSION = Flag("version,v", BOOL, "Show the version.")
 # Accepted before and after the name of every command.
 PERSISTENT = (
     Flag("state-dir", TEXT, "Keep jobs and logs here instead of in $JOBMAN_STATE_DIR.", metavar="DIR"),
+    Flag("config", TEXT, "Read this configuration file too; it wins over the others.", metavar="FILE"),
     HELP,
 )
 CONCERNS = (
     ("Submit", ("run",)),
     ("Observe", ("list", "status", "show", "logs", "wait")),
-    ("Control", ("cancel",)),
+    ("Control", ("cancel", "pause", "resume")),
+    ("Configure", ("config",)),
     ("About", ("help",)),
 )
 

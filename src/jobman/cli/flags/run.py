@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from jobman.cli.flags import ASSIGNMENTS, BOOL, DURATION, SELECTORS, TEXT, TEXTS, Command, Flag, integer, integers
+from jobman.cli.flags import (
+    ASSIGNMENTS,
+    BOOL,
+    DURATION,
+    DURATIONS,
+    LIMIT,
+    OUTCOME_REQUIREMENTS,
+    SELECTORS,
+    SIGNALS,
+    TEXT,
+    TEXTS,
+    TIMESTAMP,
+    TIMESTAMPS,
+    Command,
+    Flag,
+    choice,
+    integer,
+    integers,
+)
 
 _IDENTITY = (
     Flag("name", TEXT, "Display name; several jobs may share one.", metavar="NAME"),
@@ -14,13 +32,41 @@ _EXECUTION = (
     Flag("env", ASSIGNMENTS, "Set a variable in the command's environment; the last of a name wins."),
     Flag("unset-env", TEXTS, "Remove a variable from the command's environment.", metavar="NAME"),
 )
-_PREREQUISITES = (Flag("after-success", SELECTORS, "Start only after this job has completed with success."),)
+_PREREQUISITES = (
+    Flag("after-success", SELECTORS, "Start only after this job has completed with success."),
+    Flag("after-finish", SELECTORS, "Start only after this job has completed, however."),
+    Flag("after-failed", SELECTORS, "Start only after this job has completed with failure."),
+    Flag("after-outcome", OUTCOME_REQUIREMENTS, "Start only after this job has completed in one of these ways."),
+    Flag("wait-until", TIMESTAMPS, "Start only after this time, such as 2027-01-31T08:00:00Z."),
+    Flag("wait-delay", DURATIONS, "Start only so long after the submission."),
+    Flag("wait-file", TEXTS, "Start only when this path exists, whatever it is.", metavar="PATH"),
+    Flag("wait-mode", choice("all", "any"), "Whether all wait conditions must hold or any one.", default="all"),
+    Flag("wait-poll", DURATION, "Look at every wait condition so often instead of every 250ms."),
+    Flag("wait-abort-at", TIMESTAMP, "Give up if the first run has not begun by this time."),
+)
+_ADMISSION = (
+    Flag("pool", TEXT, "Take slots from this pool as well as from the store-wide limit.", metavar="POOL"),
+    Flag("slots", integer(1), "Take so many slots while a run is active.", default="1"),
+)
 _COMPLETION = (
     Flag("retries", integer(0), "Run again after a failure, at most so many times.", default="0"),
+    Flag("max-runs", LIMIT, "End after so many runs.", default="1"),
+    Flag("success-target", LIMIT, "End with success after so many successful runs.", default="1"),
+    Flag("failure-limit", LIMIT, "End with failure after so many failed runs.", default="1"),
+    Flag("retry-timeouts", BOOL, "Retry after a run timeout too."),
+    Flag("retry-start-failures", BOOL, "Retry when the command could not be started too."),
+    Flag("retry-signal", SIGNALS, "Retry when this signal ended the command, such as TERM or SIGTERM."),
     Flag("success-exit-code", integers(0), "Exit codes that count as success instead of 0."),
     Flag("retryable-exit-code", integers(0), "Retry only after these exit codes."),
 )
-_DELAY = (Flag("retry-delay", DURATION, "Wait so long before a run that follows a failure.", default="0s"),)
+_DELAY = (
+    Flag("retry-delay", DURATION, "Wait so long before a run that follows a failure.", default="0s"),
+    Flag("repeat-delay", DURATION, "Wait so long before a run that follows a success.", default="0s"),
+    Flag("retry-backoff", choice("constant", "linear", "exponential"), "How delays grow.", default="constant"),
+    Flag("retry-jitter", DURATION, "Spread delays at random over so much, half of it each way.", default="0s"),
+    Flag("retry-max-delay", DURATION, "Never wait longer than this."),
+    Flag("retry-abort-at", TIMESTAMP, "Begin no other run after this time."),
+)
 _TIMEOUT = (
     Flag("run-timeout", DURATION, "Stop a run that takes longer; 0 is no limit.", default="0s"),
     Flag("job-timeout", DURATION, "Stop the job when it takes longer, waiting included; 0 is no limit.", default="0s"),
@@ -49,10 +95,12 @@ class COMMAND(Command):
         ("jobman run --after-success train -- ./evaluate.sh", "Run only when another job has succeeded."),
         ("jobman run --wait --exit-code -- make test", "Run, wait, and exit as the command did."),
     )
+    exclusive = (("retries", "max-runs"), ("retries", "failure-limit"))
     groups = (
         ("Identity", _IDENTITY),
         ("Execution", _EXECUTION),
         ("Prerequisites", _PREREQUISITES),
+        ("Admission", _ADMISSION),
         ("Completion", _COMPLETION),
         ("Delay", _DELAY),
         ("Timeout", _TIMEOUT),

@@ -47,6 +47,15 @@ class Loss(NamedTuple):
     release_slots: bool
 
 
+def release_survivors(snapshot: Snapshot, now: Now) -> Transition:
+    """Give back the slots of a lost job once no process of its run is alive (D42)."""
+    admission = snapshot.admission
+    if snapshot.job.outcome != JobOutcome.LOST or admission is None:
+        raise refuse(snapshot, "release the slots")
+    released = admission._replace(released_at_ns=max(now.wall_ns, admission.acquired_at_ns))
+    return transition(snapshot, snapshot._replace(admission=released))
+
+
 def lose(snapshot: Snapshot, loss: Loss, now: Now) -> Transition:
     """Complete an owned job, and its active run, as ``lost``.
 

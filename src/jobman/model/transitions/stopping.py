@@ -89,7 +89,7 @@ def pause(snapshot: Snapshot, now: Now) -> Transition:
     job, event = change_job(snapshot.job, EventType.JOB_PAUSED, at_ns, phase=JobPhase.PAUSED, pause=opened)
     if snapshot.run is None:
         return transition(snapshot, snapshot._replace(job=job), event)
-    run, run_event = change_run(snapshot.run, EventType.JOB_PAUSED, at_ns, phase=RunPhase.PAUSED)
+    run, run_event = change_run(snapshot.run, EventType.JOB_PAUSED, at_ns, phase=RunPhase.PAUSED, signalled_at_ns=None)
     return transition(snapshot, snapshot._replace(job=job, run=run), event, run_event)
 
 
@@ -107,7 +107,9 @@ def resume(snapshot: Snapshot, now: Now) -> Transition:
     job, event = change_job(snapshot.job, EventType.JOB_RESUMED, at_ns, phase=phase, **changes)
     if snapshot.run is None:
         return transition(snapshot, snapshot._replace(job=job), event)
-    run, run_event = change_run(snapshot.run, EventType.JOB_RESUMED, at_ns, phase=RunPhase.RUNNING)
+    run, run_event = change_run(
+        snapshot.run, EventType.JOB_RESUMED, at_ns, phase=RunPhase.RUNNING, signalled_at_ns=None
+    )
     return transition(snapshot, snapshot._replace(job=job, run=run), event, run_event)
 
 
@@ -129,5 +131,11 @@ def _intend(snapshot: Snapshot, intent: StopReason, details: Details, now: Now) 
 
 
 def _stop_run(run: Run, event: EventType, at_ns: int, reason: StopReason) -> tuple[Run, Event]:
-    changes = {"phase": RunPhase.STOPPING, "stop_reason": reason, "stop_requested_at_ns": at_ns}
+    changes = {
+        "phase": RunPhase.STOPPING,
+        "stop_reason": reason,
+        "stop_requested_at_ns": at_ns,
+        # Whatever was signalled before was another intent.
+        "signalled_at_ns": None,
+    }
     return change_run(run, event, at_ns, NO_DETAILS, **changes)

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 APPLICATION_ID = 0x4A4F424D  # "JOBM"
-MIGRATIONS = (("0001_jobs", "43996cbdb6f12be45d4479fbe453a643a0be8460569a0711218bfbb193038900"),)
+MIGRATIONS = (
+    ("0001_jobs", "43996cbdb6f12be45d4479fbe453a643a0be8460569a0711218bfbb193038900"),
+    ("0002_scheduling", "660890237d17f79e93b216f8e8676c5c8d3cc93e0d48b30cd11c133499b565b6"),
+)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 
@@ -26,12 +29,14 @@ def ensure_schema(store: Store) -> None:
     """
     application_id, version = _header(store)
     if (application_id, version) == (0, 0) and not store.read_only:
-        _migrate(store)
+        _create(store)
     elif application_id != APPLICATION_ID:
         raise StoreForeignError(path=_path(store), detail=f"application id {application_id:#x}")
     elif version > SCHEMA_VERSION:
         raise StoreNewerError(path=_path(store), found=version, supported=SCHEMA_VERSION)
-    _check_history(store)
+    elif version < SCHEMA_VERSION:
+        _upgrade(store, version)
+    _check_history(store, SCHEMA_VERSION)
 
 
 def _header(store: Store) -> tuple[int, int]:
@@ -40,15 +45,25 @@ def _header(store: Store) -> tuple[int, int]:
     return store.execute("PRAGMA application_id")[0][0], version
 
 
-def _migrate(store: Store) -> None:
+def _create(store: Store) -> None:
     from jobman.store.migrations._apply import create_schema
 
     create_schema(store)
 
 
-def _check_history(store: Store) -> None:
+def _upgrade(store: Store, version: int) -> None:
+    from jobman.store.migrations._apply import upgrade_schema
+
+    _check_history(store, version)
+    if store.read_only:
+        detail = f"schema {version} has to be upgraded to {SCHEMA_VERSION}, and the file system is read-only"
+        raise StoreForeignError(path=_path(store), detail=detail)
+    upgrade_schema(store)
+
+
+def _check_history(store: Store, version: int) -> None:
     rows = store.execute("SELECT version, checksum FROM schema_migrations ORDER BY version")
-    expected = [(number, checksum) for number, (_, checksum) in enumerate(MIGRATIONS, 1)]
+    expected = [(number, checksum) for number, (_, checksum) in enumerate(MIGRATIONS[:version], 1)]
     if rows != expected:
         raise StoreForeignError(path=_path(store), detail="its migrations are not the ones this Jobman knows")
 

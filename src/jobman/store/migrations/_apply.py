@@ -1,4 +1,4 @@
-"""Creating the schema: only the first command in a state directory comes here."""
+"""Creating and upgrading the schema: only the first command in a state directory, or after an upgrade, comes here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from jobman.errors import StoreForeignError
 from jobman.store.migrations import APPLICATION_ID, MIGRATIONS
+from jobman.store.safety import DATABASE, make_private_directory
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
@@ -26,10 +27,21 @@ def create_schema(store: Store) -> None:
     with store.write():
         if _has_schema(store):
             return
-        for number, (name, checksum) in enumerate(MIGRATIONS, 1):
-            _apply(store, number, name, checksum)
+        _apply_from(store, 0)
         store.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        store.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+
+
+def upgrade_schema(store: Store) -> None:
+    """Apply what is missing in one transaction, after a private copy of the old database (M9).
+
+    Migrations are additive, so supervisors of the older version go on beside it.
+    """
+    with store.write():
+        version = store.execute("PRAGMA user_version")[0][0]
+        if version >= len(MIGRATIONS):
+            return  # another command was quicker
+        _back_up(store, version)
+        _apply_from(store, version)
 
 
 def _has_schema(store: Store) -> bool:
@@ -63,6 +75,27 @@ def migration_text(name: str) -> str:
 def checksum_of(text: str) -> str:
     """Return the SHA-256 of a migration as lower-case hex."""
     return sha256(text.encode()).hexdigest()
+
+
+def _back_up(store: Store, version: int) -> None:
+    """Copy the database as it is, through a connection of its own: inside our transaction nothing has changed yet."""
+    import apsw
+
+    make_private_directory(f"{store.root}/backups")
+    path = f"{store.root}/backups/jobman-schema-{version}-{time.time_ns()}.db"  # noqa: TID251  # names a file
+    # Created private from its first moment; SQLite accepts an empty file.
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    source = apsw.Connection(f"{store.root}/{DATABASE}", flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        source.execute("VACUUM INTO ?", (path,)).fetchall()
+    finally:
+        source.close()
+
+
+def _apply_from(store: Store, version: int) -> None:
+    for number, (name, checksum) in enumerate(MIGRATIONS[version:], version + 1):
+        _apply(store, number, name, checksum)
+    store.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
 
 
 def _apply(store: Store, number: int, name: str, checksum: str) -> None:

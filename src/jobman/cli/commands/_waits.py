@@ -1,0 +1,48 @@
+"""From the wait flags of ``run`` to wait conditions (contract, A.2; D32)."""
+
+from __future__ import annotations
+
+import os
+
+from jobman.errors import UsageError
+from jobman.model.waits import DEFAULT_POLL_NS, FileKind, WaitCondition, WaitKind, WaitMode, Waits
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.cli.parser import Parsed
+
+
+def waits(parsed: Parsed, directory: str) -> Waits:
+    """Return the conditions that the flags add, in the order times, delays, paths.
+
+    Args:
+        parsed: the command line.
+        directory: the job's working directory; relative paths are of the submitter's, or of ``--cwd`` if given (D32).
+
+    Raises:
+        UsageError: a flag needs a condition and there is none, or a value is out of range.
+    """
+    poll_ns = parsed.value("wait-poll") if parsed.given("wait-poll") else DEFAULT_POLL_NS
+    if poll_ns <= 0:
+        raise UsageError(detail="--wait-poll: the interval must be positive")
+    common = {"poll_interval_ns": poll_ns, "abort_at_ns": parsed.value("wait-abort-at")}
+    conditions = [WaitCondition(WaitKind.UNTIL, until_ns=time, **common) for time in parsed.value("wait-until")]
+    conditions += [WaitCondition(WaitKind.DELAY, delay_ns=delay, **common) for delay in parsed.value("wait-delay")]
+    for path in parsed.value("wait-file"):
+        absolute = _absolute(path, directory)
+        conditions.append(WaitCondition(WaitKind.FILE_EXISTS, path=absolute, file_kind=FileKind.ANY, **common))
+    if not conditions:
+        _refuse_without_condition(parsed)
+    return Waits(WaitMode(parsed.value("wait-mode")), tuple(conditions))
+
+
+def _absolute(path: str, directory: str) -> str:
+    if not path or "\0" in path:
+        raise UsageError(detail=f"--wait-file: invalid path {path!r}")
+    return "/" + os.path.normpath(os.path.join(directory, path)).lstrip("/")
+
+
+def _refuse_without_condition(parsed: Parsed) -> None:
+    for flag in ("wait-abort-at", "wait-poll", "wait-mode"):
+        if parsed.given(flag):
+            raise UsageError(detail=f"--{flag} needs a wait condition, such as --wait-file")

@@ -1,0 +1,165 @@
+"""Limits, the queue for slots, and who holds them (M16 to M19)."""
+
+from __future__ import annotations
+
+from jobman.policy.admission import STORE_WIDE, Limits, Request, Ruling, View, fitting, judge, slot_indexes
+from jobman.store.rows import parse_indexes
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobman.model.state import Admission
+    from jobman.policy.admission import Verdict
+    from jobman.store.connection import Store
+
+MAX_INDEXED_CAPACITY = 1024
+"""Slot indexes are kept for scopes up to this size (D34)."""
+_REQUEST = "job_id, pool, slots, eligible_at_ns, bypassed, fits_since_ns"
+
+
+class Demand(NamedTuple):
+    """What a job asks for, and from when its place in the queue counts."""
+
+    job_id: str
+    pool: str | None
+    slots: int
+    eligible_at_ns: int
+
+
+def load_limits(store: Store) -> Limits:
+    """Return the capacities that are in force."""
+    rows = store.execute("SELECT scope, capacity FROM concurrency_limits")
+    capacities = {scope: capacity for scope, capacity in rows if capacity is not None}
+    return Limits(capacities, frozenset(scope for scope, _ in rows if scope != STORE_WIDE))
+
+
+def load_view(store: Store, limits: Limits, *, with_queue: bool = True) -> View:
+    """Return limits, usage and queue as of now; ask within a transaction, or the three may be of different moments."""
+    used: dict[str, int] = {STORE_WIDE: 0}
+    rows = store.execute("SELECT pool, sum(slots) FROM admissions WHERE released_at_ns IS NULL GROUP BY pool")
+    for pool, slots in rows:
+        used[STORE_WIDE] += slots
+        if pool is not None:
+            used[pool] = slots
+    return View(limits, used, _load_queue(store) if with_queue else ())
+
+
+def load_request(store: Store, job_id: str) -> Request | None:
+    """Return the queue row of a job, if it has one."""
+    rows = store.execute(f"SELECT {_REQUEST} FROM admission_requests WHERE job_id = ?", (job_id,))
+    return _request(rows[0], competes=True) if rows else None
+
+
+def rule(store: Store, demand: Demand, now_ns: int) -> tuple[Verdict, Request]:
+    """Rule on one attempt from one moment of the store; reads only.
+
+    The queue is read only if the request fits by itself: with a full pool and a thousand requests an attempt costs as
+    much as with one.
+    """
+    request = load_request(store, demand.job_id) or Request(
+        demand.job_id, demand.pool, demand.slots, eligible_at_ns=_eligible_at_ns(store, demand.eligible_at_ns)
+    )
+    limits = load_limits(store)
+    verdict = judge(load_view(store, limits, with_queue=False), request, now_ns)
+    if verdict.ruling == Ruling.ADMIT and limits.capacities:
+        verdict = judge(load_view(store, limits), request, now_ns)
+    return verdict, request
+
+
+def enqueue(store: Store, request: Request) -> None:
+    """Give a request its place in the queue; one that has a place keeps it (O.42)."""
+    with store.write():
+        store.execute(
+            "INSERT INTO admission_requests (job_id, pool, slots, eligible_at_ns) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (job_id) DO NOTHING",
+            (request.job_id, request.pool, request.slots, request.eligible_at_ns),
+        )
+
+
+def note_fitting(store: Store, job_id: str, now_ns: int) -> None:
+    """Note that a request fits and is waited for; the first note counts (D44)."""
+    statement = "UPDATE admission_requests SET fits_since_ns = ? WHERE job_id = ? AND fits_since_ns IS NULL"
+    with store.write():
+        store.execute(statement, (now_ns, job_id))
+
+
+def settle(store: Store, request: Request, passes: str | None) -> None:
+    """Remove the request that was admitted, and count the pass of the older one that was not.
+
+    Whoever was seen to fit may not fit any more, so every such note is taken back.
+    """
+    with store.write():
+        store.execute("DELETE FROM admission_requests WHERE job_id = ?", (request.job_id,))
+        store.execute("UPDATE admission_requests SET fits_since_ns = NULL WHERE fits_since_ns IS NOT NULL")
+        if passes is not None:
+            store.execute("UPDATE admission_requests SET bypassed = bypassed + 1 WHERE job_id = ?", (passes,))
+
+
+def with_indexes(store: Store, admission: Admission) -> Admission:
+    """Return the admission with the lowest free slot indexes of its finite scope, if that is not too large (D34)."""
+    limits = load_limits(store)
+    scope = next((scope for scope in (admission.pool, STORE_WIDE) if scope in limits.capacities), None)
+    if scope is None or limits.capacities[scope] > MAX_INDEXED_CAPACITY:
+        return admission
+    rows = store.execute(
+        "SELECT slot_indexes FROM admissions WHERE released_at_ns IS NULL AND slot_scope = ?", (scope,)
+    )
+    taken = [index for row in rows for index in parse_indexes(row[0])]
+    indexes = slot_indexes(limits.capacities[scope], taken, admission.slots)
+    return admission._replace(slot_scope=scope, slot_indexes=indexes)
+
+
+def held_jobs(store: Store) -> list[str]:
+    """Return the jobs that hold slots, oldest admission first."""
+    rows = store.execute("SELECT job_id FROM admissions WHERE released_at_ns IS NULL ORDER BY acquired_at_ns, id")
+    return [row[0] for row in rows]
+
+
+def slots_held_by_lost_jobs(store: Store) -> list[tuple[str, str | None]]:
+    """Return the lost jobs that still hold slots, and their pools: something of their runs was alive (D42)."""
+    rows = store.execute(
+        "SELECT admissions.job_id, admissions.pool FROM admissions JOIN jobs ON jobs.id = admissions.job_id"
+        " WHERE admissions.released_at_ns IS NULL AND jobs.phase = 'completed'"
+    )
+    return [(job_id, pool) for job_id, pool in rows]
+
+
+def is_first(store: Store, job_id: str) -> bool:
+    """Say whether no older request of a queued job competes for the same pool, or, without one, for the store."""
+    request = load_request(store, job_id)
+    if request is None:
+        return True
+    rows = store.execute(
+        "SELECT 1 FROM admission_requests AS request JOIN jobs ON jobs.id = request.job_id"
+        " WHERE (request.eligible_at_ns, request.job_id) < (?, ?) AND jobs.phase = 'queued' AND request.pool IS ?"
+        " LIMIT 1",
+        (request.eligible_at_ns, job_id, request.pool),
+    )
+    return not rows
+
+
+def requests_to_wake(store: Store, freed: int) -> list[str]:
+    """Return whom a release of ``freed`` slots should wake: those that fit now, in queue order, and one to spare."""
+    limits = load_limits(store)
+    return fitting(load_view(store, limits), freed + 1) if limits.capacities else []
+
+
+def _load_queue(store: Store) -> tuple[Request, ...]:
+    columns = ", ".join(f"request.{name}" for name in _REQUEST.split(", "))
+    rows = store.execute(
+        f"SELECT {columns}, jobs.phase = 'queued' FROM admission_requests AS request"
+        " JOIN jobs ON jobs.id = request.job_id ORDER BY request.eligible_at_ns, request.job_id"
+    )
+    return tuple(_request(row[:-1], competes=bool(row[-1])) for row in rows)
+
+
+def _request(row: Sequence[object], *, competes: bool) -> Request:
+    job_id, pool, slots, eligible_at_ns, bypassed, fits_since_ns = row
+    return Request(job_id, pool, slots, eligible_at_ns, bypassed, competes, fits_since_ns)  # type: ignore[arg-type]  # typed by the schema
+
+
+def _eligible_at_ns(store: Store, wanted_ns: int) -> int:
+    """Never before the newest place in the queue: a clock set back must not let a newcomer to the front."""
+    newest = store.execute("SELECT max(eligible_at_ns) FROM admission_requests")[0][0]
+    return wanted_ns if newest is None else max(wanted_ns, newest)

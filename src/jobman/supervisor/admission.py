@@ -1,0 +1,72 @@
+"""Attempts to get slots: look first, write only when that changes something (architecture, Admission attempt; M17)."""
+
+from __future__ import annotations
+
+import os
+
+from jobman.model.ids import RANDOM_BYTES, new_id
+from jobman.model.state import Admission, JobPhase, Reason
+from jobman.model.transitions import running
+from jobman.model.transitions.submission import LEASE_NS
+from jobman.policy.admission import Ruling
+from jobman.policy.decide import Attempt
+from jobman.store.admissions import Demand, enqueue, load_request, note_fitting, rule, settle, with_indexes
+from jobman.store.commit import commit
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.clock import Clock
+    from jobman.model.spec import JobSpec
+    from jobman.model.state import Snapshot
+    from jobman.model.transitions._change import Now
+    from jobman.policy.admission import Request
+    from jobman.store.connection import Store
+
+
+def look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:
+    """Return what an attempt would come to now; reads one moment of the store, takes no lock."""
+    store.execute("BEGIN")
+    try:
+        verdict, request = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
+        return Attempt(verdict, load_request(store, request.job_id) is not None)
+    finally:
+        store.execute("ROLLBACK")
+
+
+def attempt(store: Store, snapshot: Snapshot, spec: JobSpec, *, clock: Clock, now: Now) -> Snapshot:
+    """Decide again under the write lock and commit the answer: slots, or a place in the queue; return the snapshot.
+
+    Raises:
+        RevisionConflictError: somebody changed the job first; nothing was done.
+    """
+    with store.write():
+        verdict, request = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
+        if verdict.ruling == Ruling.ADMIT:
+            return _admit(store, snapshot, request, passes=verdict.passes, now=now)
+        if verdict.mark is not None:
+            note_fitting(store, verdict.mark, clock.boottime_ns())
+        if verdict.ruling == Ruling.IMPOSSIBLE:
+            return snapshot
+        enqueue(store, request)
+        if snapshot.job.phase != JobPhase.STARTING:
+            return snapshot
+        transition = running.enqueue(snapshot, Reason.ADMISSION_CAPACITY, now)
+        commit(store, transition)
+        return transition.after
+
+
+def _admit(store: Store, snapshot: Snapshot, request: Request, *, passes: str | None, now: Now) -> Snapshot:
+    admission_id = new_id(now.wall_ns, os.urandom(RANDOM_BYTES))
+    expires_ns = now.wall_ns + LEASE_NS
+    plain = Admission(admission_id, request.job_id, request.slots, now.wall_ns, expires_ns, pool=request.pool)
+    transition = running.admit(snapshot, with_indexes(store, plain), now)
+    commit(store, transition)
+    settle(store, request, passes)
+    return transition.after
+
+
+def _demand(snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Demand:
+    job = snapshot.job
+    first = not job.counters.runs and job.prerequisites_satisfied_at_ns is not None
+    eligible_at_ns = job.prerequisites_satisfied_at_ns if first else clock.wall_ns()
+    return Demand(job.id, spec.pool, spec.slots, eligible_at_ns or clock.wall_ns())
