@@ -294,10 +294,15 @@ def _failed(_seen: Observation, _job: Job, _run: Run) -> Decision:
 
 
 def _stopping(seen: Observation, _job: Job, run: Run) -> Decision:
-    if seen.child.ladder.asked_ns is not None and run.signalled_at_ns is None:
+    if _signal_is_unrecorded(seen, run):
         return Decision(Act.RECORD_SIGNALLED)
     step = next_step(seen.child.ladder, seen.spec.stop, seen.now_ns, leader_alive=True)
     return _climb(seen, step)
+
+
+def _signal_is_unrecorded(seen: Observation, run: Run) -> bool:
+    stopping = run.phase == RunPhase.STOPPING and seen.child.ladder.asked_ns is not None
+    return stopping and run.signalled_at_ns is None
 
 
 def _exited(seen: Observation, _job: Job, run: Run) -> Decision:
@@ -306,6 +311,8 @@ def _exited(seen: Observation, _job: Job, run: Run) -> Decision:
     if run.phase == RunPhase.STARTING:
         # Its start is a fact that the history must tell before its end.
         return Decision(Act.PUBLISH_START)
+    if _signal_is_unrecorded(seen, run):
+        return Decision(Act.RECORD_SIGNALLED)
     if not child.drained:
         left_ns = (child.exited_ns or 0) + DEFAULT_DRAIN_TIMEOUT_NS - seen.now_ns
         if left_ns <= 0:

@@ -29,12 +29,13 @@ _WORDS = {
 
 
 class Background(NamedTuple):
-    """What may explain a job, as far as it is known: latest run, edges, conditions, and its place in the queue."""
+    """What may explain a job, as far as it is known: latest run, edges, conditions, queue, run limit."""
 
     last_run: Run | None = None
     dependencies: tuple[DependencyState, ...] = ()
     conditions: tuple[ConditionState, ...] = ()
     queue: str = ""
+    max_runs: int | None = None
 
 
 def explain(job: Job, background: Background, now_ns: int) -> str:
@@ -48,7 +49,7 @@ def explain(job: Job, background: Background, now_ns: int) -> str:
     if job.phase == JobPhase.WAITING:
         return _waiting(background.dependencies) or _held_back(background.conditions)
     if job.phase == JobPhase.BACKOFF:
-        return _backing_off(job, background.last_run, now_ns)
+        return _backing_off(job, background, now_ns)
     if job.phase == JobPhase.QUEUED:
         return background.queue or "waiting for slots"
     if job.phase == JobPhase.STOPPING:
@@ -72,12 +73,15 @@ def _held_back(conditions: tuple[ConditionState, ...]) -> str:
     return f"waiting for {_CONDITIONS[WaitKind(unmet[0].kind)]}{code}"
 
 
-def _backing_off(job: Job, last_run: Run | None, now_ns: int) -> str:
+def _backing_off(job: Job, background: Background, now_ns: int) -> str:
     left_ns = max(0, (job.next_run_at_ns or now_ns) - now_ns)
     # Whole seconds, rounded up: "in 0s" would be said of a job that still waits.
     left = format_duration(-(-left_ns // _SECOND_NS) * _SECOND_NS)
-    ended = f" after {_end(last_run)}" if last_run is not None else ""
-    return f"run {job.counters.runs + 1} in {left}{ended}"
+    last = background.last_run
+    if last is None or last.outcome == RunOutcome.SUCCESS:
+        return f"run {job.counters.runs + 1} in {left}"
+    of = "" if background.max_runs is None else f"/{background.max_runs - 1}"
+    return f"retry {job.counters.runs}{of} in {left} after {_end(last)}"
 
 
 def _completed(job: Job, last_run: Run | None) -> str:

@@ -86,7 +86,8 @@ def describe(store: Store, job_id: str, clock: Clock) -> Detail:
     if supervisor is not None and supervisor.released_at_ns is None:
         alive = recovery.owner_state(store, supervisor)
     conditions = _conditions(store, job_id)
-    background = Background(_last(runs), dependencies, conditions, _places(store, [job]).get(job_id, ""))
+    place = _places(store, [job]).get(job_id, "")
+    background = Background(_last(runs), dependencies, conditions, place, _run_limit(store, job))
     reason = explain(job, background, clock.wall_ns())
     return Detail(
         Summary(job, reason),
@@ -145,9 +146,19 @@ def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]
     def background(job: Job) -> Background:
         edges = tuple(dependencies.get(job.id, ()))
         held_back = _conditions(store, job.id) if job.phase == JobPhase.WAITING and not _unmet(edges) else ()
-        return Background(_last(runs.get(job.id, ())), edges, held_back, places.get(job.id, ""))
+        last_run, place = _last(runs.get(job.id, ())), places.get(job.id, "")
+        return Background(last_run, edges, held_back, place, _run_limit(store, job))
 
     return [Summary(job, explain(job, background(job), now_ns)) for job in jobs]
+
+
+def _run_limit(store: Store, job: Job) -> int | None:
+    """Return how many runs a job that backs off may have; nobody else's reason tells."""
+    if job.phase != JobPhase.BACKOFF:
+        return None
+    from jobman.store.specs import load_spec  # the other verbs do not read specifications: 4 ms
+
+    return load_spec(store, job.id).completion.max_runs.value
 
 
 def _unmet(dependencies: Sequence[DependencyState]) -> bool:

@@ -152,7 +152,8 @@ def _conditions(wanted: JobFilter) -> tuple[list[str], list[object]]:
         parts.append(("phase <> 'completed'" if wanted.active else "phase = 'completed'", ()))
     for condition, value in (
         ("name = ?", wanted.name),
-        ("name GLOB ?", wanted.name_glob),
+        # Shells negate a set with "!" as well as "^"; SQLite knows the latter only.
+        ("name GLOB ?", wanted.name_glob and wanted.name_glob.replace("[!", "[^")),
         ("submitted_at_ns > ?", wanted.submitted_after_ns),
         ("submitted_at_ns < ?", wanted.submitted_before_ns),
     ):
