@@ -85,10 +85,8 @@ def describe(store: Store, job_id: str, clock: Clock) -> Detail:
     alive = None
     if supervisor is not None and supervisor.released_at_ns is None:
         alive = recovery.owner_state(store, supervisor)
-    conditions = _conditions(store, job_id)
-    place = _places(store, [job]).get(job_id, "")
-    background = Background(_last(runs), dependencies, conditions, place, _run_limit(store, job))
-    reason = explain(job, background, clock.wall_ns())
+    conditions = tuple(_conditions(store, [job_id]).get(job_id, ()))
+    reason = _summaries(store, [job], clock)[0].reason
     return Detail(
         Summary(job, reason),
         load_spec(store, job_id),
@@ -140,35 +138,38 @@ def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]
     told_by_run = [job.id for job in jobs if job.counters.runs and job.outcome != JobOutcome.SUCCESS]
     dependencies = _dependencies(store, waiting)
     runs = load_runs(store, told_by_run) if told_by_run else {}
-    places = _places(store, jobs)
+    places, limits = _places(store, jobs), _run_limits(store, jobs)
+    conditions = _conditions(store, waiting)
     now_ns = clock.wall_ns()
 
     def background(job: Job) -> Background:
-        edges = tuple(dependencies.get(job.id, ()))
-        held_back = _conditions(store, job.id) if job.phase == JobPhase.WAITING and not _unmet(edges) else ()
-        last_run, place = _last(runs.get(job.id, ())), places.get(job.id, "")
-        return Background(last_run, edges, held_back, place, _run_limit(store, job))
+        return Background(
+            _last(runs.get(job.id, ())),
+            tuple(dependencies.get(job.id, ())),
+            tuple(conditions.get(job.id, ())),
+            places.get(job.id, ""),
+            limits.get(job.id),
+        )
 
     return [Summary(job, explain(job, background(job), now_ns)) for job in jobs]
 
 
-def _run_limit(store: Store, job: Job) -> int | None:
-    """Return how many runs a job that backs off may have; nobody else's reason tells."""
-    if job.phase != JobPhase.BACKOFF:
-        return None
-    from jobman.store.specs import load_spec  # the other verbs do not read specifications: 4 ms
+def _run_limits(store: Store, jobs: Sequence[Job]) -> dict[str, int | None]:
+    """Return how many runs the jobs that back off may have; nobody else's reason tells."""
+    backing_off = [job.id for job in jobs if job.phase == JobPhase.BACKOFF]
+    if not backing_off:
+        return {}
+    from jobman.store.specs import load_specs  # the other reasons do not need specifications: 4 ms
 
-    return load_spec(store, job.id).completion.max_runs.value
-
-
-def _unmet(dependencies: Sequence[DependencyState]) -> bool:
-    return any(state.outcome is None for state in dependencies)
+    return {job_id: spec.completion.max_runs.value for job_id, spec in load_specs(store, backing_off).items()}
 
 
-def _conditions(store: Store, job_id: str) -> tuple[ConditionState, ...]:
+def _conditions(store: Store, job_ids: Sequence[str]) -> dict[str, list[ConditionState]]:
+    if not job_ids:
+        return {}
     from jobman.store.conditions import load_evaluations  # only waiting jobs have any
 
-    return load_evaluations(store, job_id)
+    return load_evaluations(store, job_ids)
 
 
 def _places(store: Store, jobs: Sequence[Job]) -> dict[str, str]:

@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 
-def load_evaluations(store: Store, job_id: str) -> tuple[ConditionState, ...]:
-    """Return the conditions of a job that have been looked at, in their order."""
+def load_evaluations(store: Store, job_ids: Sequence[str]) -> dict[str, list[ConditionState]]:
+    """Return the conditions of each of the jobs that have been looked at, in their order."""
     rows = store.execute(
-        "SELECT place, kind, attempts, evaluated_at_ns, satisfied_at_ns, code FROM wait_evaluations"
-        " WHERE job_id = ? ORDER BY place",
-        (job_id,),
+        "SELECT job_id, place, kind, attempts, evaluated_at_ns, satisfied_at_ns, code FROM wait_evaluations"
+        f" WHERE job_id IN ({', '.join('?' * len(job_ids))}) ORDER BY job_id, place",
+        job_ids,
     )
-    return tuple(ConditionState(*row) for row in rows)
+    found: dict[str, list[ConditionState]] = {}
+    for job_id, *row in rows:
+        found.setdefault(job_id, []).append(ConditionState(*row))
+    return found
 
 
 def record_evaluations(store: Store, job_id: str, states: Sequence[ConditionState]) -> None:
