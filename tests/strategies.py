@@ -23,6 +23,7 @@ from jobman.model.state import (
     Snapshot,
 )
 from jobman.model.transitions._change import Now
+from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits
 from tests.moves import (
     EPOCH_NS,
     HOUR_NS,
@@ -113,7 +114,8 @@ def classifications(draw: st.DrawFn) -> specs.Classification:
         edges = sorted(draw(st.sets(st.integers(0, 255), max_size=6)))
         pairs = [specs.ExitCodeRange(*pair) for pair in zip(edges[::2], edges[1::2], strict=False)]
         ranges = tuple(one for one in pairs if not any(one.first <= code <= one.last for code in codes or ()))
-    return specs.Classification(codes, ranges, draw(st.booleans()), draw(st.booleans()))
+    signals = draw(st.none() | st.lists(st.sampled_from(("killed", "terminated")), unique=True).map(tuple))
+    return specs.Classification(codes, ranges, draw(st.booleans()), draw(st.booleans()), signals)
 
 
 def delays() -> st.SearchStrategy[specs.Delay]:
@@ -153,6 +155,47 @@ def loggings() -> st.SearchStrategy[specs.Logging]:
     )
 
 
+def probes() -> st.SearchStrategy[Probe]:
+    """Probes with every field varied."""
+    return st.builds(
+        Probe,
+        executable=os_texts(min_size=1),
+        arguments=st.lists(os_texts(), max_size=2).map(tuple),
+        working_directory=st.just("") | directories(),
+        assignments=environments().map(lambda environment: environment.assignments),
+        removals=st.just(()),
+        timeout_ns=st.integers(1, INT64_MAX),
+        output_limit=st.integers(1, 2**31),
+        fatal_on_error=st.booleans(),
+    )
+
+
+@st.composite
+def wait_conditions(draw: st.DrawFn) -> WaitCondition:
+    """Conditions of every kind."""
+    kind = draw(st.sampled_from(tuple(WaitKind)))
+    times = st.integers(0, 2**62)
+    return WaitCondition(
+        kind,
+        until_ns=draw(times) if kind == WaitKind.UNTIL else None,
+        delay_ns=draw(durations_ns()) if kind == WaitKind.DELAY else 0,
+        path=draw(directories()) if kind == WaitKind.FILE_EXISTS else None,
+        file_kind=draw(st.sampled_from(tuple(FileKind))) if kind == WaitKind.FILE_EXISTS else None,
+        probe=draw(probes()) if kind == WaitKind.PROBE else None,
+        poll_interval_ns=draw(st.integers(1, INT64_MAX)),
+        abort_at_ns=draw(st.none() | times),
+    )
+
+
+def waits() -> st.SearchStrategy[Waits]:
+    """Some conditions, combined either way."""
+    return st.builds(
+        Waits,
+        mode=st.sampled_from(tuple(WaitMode)),
+        conditions=st.lists(wait_conditions(), max_size=2).map(tuple),
+    )
+
+
 def job_specs() -> st.SearchStrategy[specs.JobSpec]:
     """Valid specifications in canonical order, every field varied."""
     tags = st.sets(labels(), max_size=3).map(lambda some: tuple(sorted(some)))
@@ -173,6 +216,8 @@ def job_specs() -> st.SearchStrategy[specs.JobSpec]:
         timeouts=st.builds(specs.Timeouts, durations_ns(), durations_ns()),
         dependencies=dependencies(),
         slots=st.integers(1, INT64_MAX),
+        pool=st.none() | labels(),
+        waits=waits(),
         tags=tags,
         groups=tags,
         logging=loggings(),

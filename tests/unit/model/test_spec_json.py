@@ -240,7 +240,7 @@ MAY_ALSO_BE: dict[Path, tuple[object, ...]] = {
     ("execution_policy", "classification", "retryable_exit_codes"): (None, []),
     ("execution_policy", "classification", "retry_timeout"): (True, False),
     ("execution_policy", "classification", "retry_start_failure"): (True, False),
-    ("execution_policy", "classification", "retryable_signals"): (None,),
+    ("execution_policy", "classification", "retryable_signals"): (None, [], ["x"]),
     ("execution_policy", "classification", "retryable_platform_reasons"): (None,),
     ("execution_policy", "classification", "retry_cancellation"): (False,),
     ("execution_policy", "completion", "max_runs", "unlimited"): (False,),
@@ -325,7 +325,7 @@ CONTENTS: list[tuple[Path, object]] = [
     (("execution_policy", "classification", "success_exit_codes", 0), "0"),
     (("execution_policy", "dependencies", 0, "predicate"), "perhaps"),
     (("execution_policy", "concurrency", "slots"), 0),
-    (("execution_policy", "wait_mode"), "any"),
+    (("execution_policy", "wait_mode"), "some"),
     (("execution_policy", "foreground"), True),
 ]
 

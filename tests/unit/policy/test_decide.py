@@ -14,8 +14,11 @@ from jobman.model.events import Transition
 from jobman.model.spec import DEFAULT_DRAIN_TIMEOUT_NS, Dependency, StopPolicy
 from jobman.model.state import Diagnostic, JobOutcome, JobPhase, Reason, RunPhase, Snapshot
 from jobman.model.transitions import running, stopping
+from jobman.model.waits import WaitCondition, WaitKind, Waits
+from jobman.policy.admission import Ruling, Verdict
+from jobman.policy.conditions import ConditionState
 from jobman.policy.deadline import Budget
-from jobman.policy.decide import ASKED_TO_END, Act, ChildView, Decision, Observation, Stage, decide
+from jobman.policy.decide import ASKED_TO_END, Act, Attempt, ChildView, Decision, Observation, Stage, decide
 from jobman.policy.ladder import Ladder
 from jobman.policy.waiting import DependencyState
 from tests.moves import EXAMPLE_JOB_ID, PLAIN, SITUATIONS, derived_id, instant, reload, walk
@@ -26,6 +29,9 @@ NOW_NS = 1_000_000
 GRACE_NS = 1_000
 FORCE, PATIENT = StopPolicy(GRACE_NS), StopPolicy(GRACE_NS, force_after_grace=False)
 NONE, SPENT, LATER = Budget(0, 0), Budget(10, NOW_NS - 10), Budget(10, NOW_NS - 3)
+_DELAY = WaitCondition(WaitKind.DELAY, delay_ns=5)
+HELD_BACK = plain_spec(waits=Waits(conditions=(_DELAY,)))
+ABORTING = plain_spec(waits=Waits(conditions=(_DELAY._replace(abort_at_ns=10),)))
 NEEDS_ONE = plain_spec(dependencies=(Dependency(derived_id(EXAMPLE_JOB_ID, "job", 9), "success"),))
 _RUN = SITUATIONS["running"].run
 assert _RUN is not None
@@ -49,10 +55,14 @@ SIGNALLED = _with_run("stopping, cancelled", signalled_at_ns=instant(9).wall_ns)
 TIMING_OUT = SITUATIONS["stopping, run timeout"]
 UNSTARTED = _walked("claim", "admit", "reserve", "cancel")
 PAUSED = SITUATIONS["paused, running"]
+FULL = Attempt(Verdict(Ruling.WAIT, scope=""), enqueued=True)
+MARKING = Attempt(Verdict(Ruling.WAIT, mark="somebody"), enqueued=True)
+NEVER = Attempt(Verdict(Ruling.IMPOSSIBLE), enqueued=True)
+ROOM = Attempt(Verdict(Ruling.ADMIT), enqueued=True)
 
 
 def _seen(snapshot: Snapshot, child: ChildView | None = None, **changes: Any) -> Observation:
-    seen = Observation(NOW_NS, snapshot, plain_spec(stop=FORCE), child or ChildView(), NONE, NONE)
+    seen = Observation(NOW_NS, snapshot, plain_spec(stop=FORCE), child or ChildView(), NONE, NONE, attempt=ROOM)
     return seen._replace(**changes)
 
 
@@ -73,6 +83,7 @@ ASKED = Ladder(NOW_NS - 1)
 GRACE_OVER = Ladder(NOW_NS - GRACE_NS)
 INSISTED = Ladder(NOW_NS - GRACE_NS, NOW_NS)
 GATED, RELEASED, EXECUTED = _child(Stage.GATED), _child(Stage.RELEASED), _child(Stage.EXECUTED)
+SUSPENDED = _child(Stage.EXECUTED, suspended=True)
 DRAINING = _exited(drained=False, members=None)
 OVERDUE = _exited(drained=False, members=None, exited_ns=NOW_NS - DEFAULT_DRAIN_TIMEOUT_NS)
 
@@ -100,7 +111,43 @@ ROWS: dict[str, tuple[Observation, Act]] = {
         Act.RESERVE_RUN,
     ),
     "admitted: reserve a run": (_seen(SITUATIONS["starting, admitted"]), Act.RESERVE_RUN),
-    "queued: admit": (_seen(SITUATIONS["queued"]), Act.ADMIT),
+    "queued, with room: admit": (_seen(SITUATIONS["queued"]), Act.ADMIT),
+    "queued, no room: wait": (_seen(SITUATIONS["queued"], attempt=FULL), Act.WAIT),
+    "queued, no place yet: take one": (_seen(SITUATIONS["queued"], attempt=FULL._replace(enqueued=False)), Act.ADMIT),
+    "queued behind one that fits: note it": (_seen(SITUATIONS["queued"], attempt=MARKING), Act.ADMIT),
+    "queued for what cannot be: abort": (_seen(SITUATIONS["queued"], attempt=NEVER), Act.FINISH),
+    "claimed, no room: take a place": (_seen(SITUATIONS["starting, claimed"], attempt=FULL), Act.ADMIT),
+    "claimed, with conditions: wait for them": (
+        _seen(SITUATIONS["starting, claimed"], spec=HELD_BACK),
+        Act.AWAIT_PREREQUISITES,
+    ),
+    "waiting, condition not met": (
+        _seen(SITUATIONS["waiting"], spec=HELD_BACK, conditions=(ConditionState(0, "delay", 1),)),
+        Act.WAIT,
+    ),
+    "waiting, condition met": (
+        _seen(SITUATIONS["waiting"], spec=HELD_BACK, conditions=(ConditionState(0, "delay", 1, satisfied=True),)),
+        Act.ENQUEUE,
+    ),
+    "waiting, evaluations are written first": (
+        _seen(
+            SITUATIONS["waiting"],
+            spec=HELD_BACK,
+            conditions=(ConditionState(0, "delay", 1, satisfied=True),),
+            unwritten=(ConditionState(0, "delay", 1, satisfied=True),),
+        ),
+        Act.RECORD_EVALUATIONS,
+    ),
+    "waiting, condition failed for good": (
+        _seen(SITUATIONS["waiting"], spec=HELD_BACK, conditions=(ConditionState(0, "probe", 1, fatal=True),)),
+        Act.FINISH,
+    ),
+    "waiting past the wait deadline: abort": (_seen(SITUATIONS["waiting"], spec=ABORTING, wall_ns=10), Act.FINISH),
+    "queued past the wait deadline: abort": (_seen(SITUATIONS["queued"], spec=ABORTING, wall_ns=10), Act.FINISH),
+    "the wait deadline is over once a run has begun": (
+        _seen(SITUATIONS["backoff"], spec=ABORTING, wall_ns=10, backoff_left_ns=5),
+        Act.WAIT,
+    ),
     "waiting, other job goes on": (_seen(SITUATIONS["waiting"], dependencies=(_edge(),)), Act.WAIT),
     "waiting, other job ended: record it first": (
         _seen(SITUATIONS["waiting"], dependencies=(_edge(JobOutcome.SUCCESS),)),
@@ -137,10 +184,10 @@ ROWS: dict[str, tuple[Observation, Act]] = {
     "job timeout during a run timeout": (_seen(TIMING_OUT, EXECUTED, job_budget=SPENT), Act.REQUEST_JOB_TIMEOUT),
     "job timeout during a cancellation: nothing new": (_seen(SIGNALLED, EXECUTED, job_budget=SPENT), Act.ASK),
     "job timeout in the drain (D33)": (_seen(RUNNING, DRAINING, job_budget=SPENT), Act.REQUEST_JOB_TIMEOUT),
-    "job timeout while paused: not now": (_seen(PAUSED, EXECUTED, job_budget=SPENT), Act.WAIT),
+    "job timeout while paused: not now": (_seen(PAUSED, SUSPENDED, job_budget=SPENT), Act.WAIT),
     "run timeout while running": (_seen(RUNNING, EXECUTED, run_budget=SPENT), Act.REQUEST_RUN_TIMEOUT),
     "run timeout while starting": (_seen(RESERVED, RELEASED, run_budget=SPENT), Act.REQUEST_RUN_TIMEOUT),
-    "run timeout while paused: not now": (_seen(PAUSED, EXECUTED, run_budget=SPENT), Act.WAIT),
+    "run timeout while paused: not now": (_seen(PAUSED, SUSPENDED, run_budget=SPENT), Act.WAIT),
     "run timeout ends with the leader (D33)": (_seen(RUNNING, DRAINING, run_budget=SPENT), Act.WAIT),
     "run timeout twice: once is enough": (_seen(TIMING_OUT, EXECUTED, run_budget=SPENT), Act.ASK),
     # --- the launch
@@ -157,7 +204,10 @@ ROWS: dict[str, tuple[Observation, Act]] = {
     "ended before it was published: publish first": (_seen(IDENTIFIED, _exited()), Act.PUBLISH_START),
     # --- running and stopping
     "running: wait": (_seen(RUNNING, EXECUTED), Act.WAIT),
-    "paused, running: wait": (_seen(PAUSED, EXECUTED), Act.WAIT),
+    "paused, but still going: suspend": (_seen(PAUSED, EXECUTED), Act.SUSPEND),
+    "paused and suspended: wait": (_seen(PAUSED, SUSPENDED), Act.WAIT),
+    "resumed, but still suspended: continue": (_seen(RUNNING, SUSPENDED), Act.CONTINUE),
+    "cancelled while suspended: ask, which continues it": (_seen(STOPPING, SUSPENDED), Act.ASK),
     "stopping: ask": (_seen(STOPPING, EXECUTED), Act.ASK),
     "stopping, asked: record it": (_seen(STOPPING, _child(Stage.EXECUTED, ASKED)), Act.RECORD_SIGNALLED),
     "stopping, asked and recorded: wait": (_seen(SIGNALLED, _child(Stage.EXECUTED, ASKED)), Act.WAIT),
@@ -184,10 +234,14 @@ ROWS: dict[str, tuple[Observation, Act]] = {
         _seen(STOPPING, _exited(drained=False, members=1)),
         Act.ASK,
     ),
-    "cancelled in the drain, asked: wait": (_seen(STOPPING, _exited(ASKED, drained=False, members=1)), Act.WAIT),
+    "cancelled in the drain, asked: wait": (_seen(SIGNALLED, _exited(ASKED, drained=False, members=1)), Act.WAIT),
     "cancelled in the drain, grace over: insist": (
-        _seen(STOPPING, _exited(GRACE_OVER, drained=False, members=1)),
+        _seen(SIGNALLED, _exited(GRACE_OVER, drained=False, members=1)),
         Act.INSIST,
+    ),
+    "cancelled in the drain, its signal unrecorded: record it": (
+        _seen(STOPPING, _exited(GRACE_OVER, drained=False, members=1)),
+        Act.RECORD_SIGNALLED,
     ),
     "cancelled in the drain, nobody left: read to the end": (_seen(STOPPING, _exited(drained=False)), Act.WAIT),
     "cancelled, drain over: close the pipes": (_seen(STOPPING, OVERDUE), Act.STOP_DRAINING),
@@ -286,7 +340,7 @@ def test_decisions_say_why(situation: str, reason: Reason) -> None:
         pytest.param(_seen(SITUATIONS["backoff"], backoff_left_ns=9), 9, id="next run"),
         pytest.param(_seen(SITUATIONS["backoff"], backoff_left_ns=9, job_budget=LATER), 7, id="job timeout in backoff"),
         pytest.param(_seen(SITUATIONS["waiting"], dependencies=(_edge(),), job_budget=LATER), 7, id="while waiting"),
-        pytest.param(_seen(PAUSED, EXECUTED, job_budget=SPENT, run_budget=SPENT), None, id="nothing while paused"),
+        pytest.param(_seen(PAUSED, SUSPENDED, job_budget=SPENT, run_budget=SPENT), None, id="nothing while paused"),
         pytest.param(_seen(SITUATIONS["paused, waiting"], job_budget=SPENT), None, id="nothing while paused, no run"),
     ],
 )

@@ -19,8 +19,9 @@ from jobman.model.state import (
     RunExit,
     RunOutcome,
 )
+from jobman.policy.conditions import ConditionState
 from jobman.policy.decide import ASKED_TO_END
-from jobman.policy.explain import explain
+from jobman.policy.explain import Background, explain
 from jobman.policy.waiting import DependencyState
 from tests.moves import EPOCH_NS, SECOND_NS, SITUATIONS, derived_id
 
@@ -60,12 +61,12 @@ BACKOFF = _job("backoff", counters=Counters(1, 0, 1), next_run_at_ns=NOW_NS + 12
         pytest.param(_job("running"), _RUN, "", id="running"),
         pytest.param(_job("paused, running"), _RUN, "", id="paused"),
         pytest.param(_job("queued"), None, "waiting for slots", id="queued"),
-        pytest.param(BACKOFF, _run(RunOutcome.FAILURE, EXIT_2), "run 2 in 12s after exit 2", id="backoff"),
+        pytest.param(BACKOFF, _run(RunOutcome.FAILURE, EXIT_2), "retry 1 in 12s after exit 2", id="backoff"),
         pytest.param(BACKOFF, None, "run 2 in 12s", id="backoff, run unknown"),
         pytest.param(
             BACKOFF._replace(next_run_at_ns=NOW_NS + 1),
             _run(RunOutcome.FAILURE, KILLED),
-            "run 2 in 1s after signal: killed",
+            "retry 1 in 1s after signal: killed",
             id="backoff, the last nanosecond",
         ),
         pytest.param(BACKOFF._replace(next_run_at_ns=NOW_NS - 5), None, "run 2 in 0s", id="backoff, overdue"),
@@ -126,7 +127,7 @@ BACKOFF = _job("backoff", counters=Counters(1, 0, 1), next_run_at_ns=NOW_NS + 12
     ],
 )
 def test_the_reason_in_words(job: Job, run: Run | None, words: str) -> None:
-    assert explain(job, run, (), NOW_NS) == words
+    assert explain(job, Background(run), NOW_NS) == words
 
 
 @pytest.mark.parametrize(
@@ -148,4 +149,48 @@ def test_the_reason_in_words(job: Job, run: Run | None, words: str) -> None:
     ],
 )
 def test_a_waiting_job_names_what_it_waits_for(edges: tuple[DependencyState, ...], words: str) -> None:
-    assert explain(_job("waiting"), None, edges, NOW_NS) == words
+    assert explain(_job("waiting"), Background(dependencies=edges), NOW_NS) == words
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        pytest.param((ConditionState(0, "until", 1),), "waiting for a time", id="time"),
+        pytest.param((ConditionState(0, "delay", 1),), "waiting for a delay", id="delay"),
+        pytest.param((ConditionState(0, "file_exists", 1),), "waiting for a path to exist", id="path"),
+        pytest.param(
+            (
+                ConditionState(0, "delay", 1, satisfied_at_ns=NOW_NS),
+                ConditionState(1, "probe", 1, code="probe_timeout"),
+            ),
+            "waiting for a probe to succeed (probe_timeout)",
+            id="the first that never held, with its code",
+        ),
+        pytest.param((ConditionState(0, "delay", 1, satisfied_at_ns=NOW_NS),), "", id="all have held"),
+    ],
+)
+def test_a_job_held_back_by_conditions_names_the_first(conditions: tuple[ConditionState, ...], words: str) -> None:
+    assert explain(_job("waiting"), Background(conditions=conditions), NOW_NS) == words
+
+
+def test_dependencies_are_named_before_conditions() -> None:
+    background = Background(dependencies=(_edge("a", JobPhase.RUNNING),), conditions=(ConditionState(0, "delay", 1),))
+    assert explain(_job("waiting"), background, NOW_NS) == "waiting for a (running)"
+
+
+def test_a_queued_job_gives_its_place() -> None:
+    words = "#2 for pool analysis (2/2 slots busy)"
+    assert explain(_job("queued"), Background(queue=words), NOW_NS) == words
+
+
+def test_a_retry_names_the_limit_of_retries() -> None:
+    """D36: ``retry 2/3 in 12s``."""
+    job = BACKOFF._replace(counters=Counters(2, 0, 2))
+    background = Background(_run(RunOutcome.FAILURE, EXIT_2), max_runs=4)
+    assert explain(job, background, NOW_NS) == "retry 2/3 in 12s after exit 2"
+
+
+def test_a_repetition_after_a_success_is_no_retry() -> None:
+    job = BACKOFF._replace(counters=Counters(1, 1, 0))
+    background = Background(_run(RunOutcome.SUCCESS, RunExit(NOW_NS, 0)), max_runs=4)
+    assert explain(job, background, NOW_NS) == "run 2 in 12s"
