@@ -57,8 +57,9 @@ class Story:
             new_job_id(self.clock), own_identity_fields(), (self.owner.lock.device, self.owner.lock.inode)
         )
         claim_job(self.store, self.job_id, claimant=claimant, credential_hash=credential, wall_ns=self.clock.wall_ns())
-        observer = Observer(self.store, self.job_id, self.clock, self.owner.claimed_ns)
+        observer = Observer(self.store, self.job_id, clock=self.clock, claimed_ns=self.owner.claimed_ns)
         self.performer = Performer(self.owner, observer, self.clock)
+        self.performer.watch_conditions()
         self._loop = Stepped(self.owner, observer, self.performer, self.clock)
 
     def settle(self) -> None:
