@@ -10,12 +10,14 @@ from jobman.model.state import JobPhase
 from jobman.policy.liveness import Verdict
 from jobman.process.liveness import HELD, probe
 from jobman.process.own import own_boot_id
-from jobman.store.jobs import load_ownership, load_snapshot
+from jobman.store.jobs import load_ownership, load_snapshot, load_supervisor
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobman.clock import Clock
-    from jobman.model.state import Snapshot, Supervisor
+    from jobman.model.state import LockFile, Snapshot, Supervisor
     from jobman.store.connection import Store
 
 
@@ -49,6 +51,34 @@ def reconcile_all(store: Store, clock: Clock) -> None:
         held = known and _is_held(f"{store.root}/run/{job_id}.lock", device or 0, inode or 0)
         if expired or (deadline_ns is None and not held):
             reconcile(store, job_id, clock)
+
+
+class OwnerWatch:
+    """Repeated looks at the owners of some jobs: two system calls for one that lives, once its lock is known.
+
+    Which file carries a supervisor's lock never changes, so the store is asked for it once.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._locks: dict[str, LockFile] = {}
+
+    def check(self, job_ids: Sequence[str]) -> bool:
+        """Reconcile those of the jobs that look abandoned; return whether any was changed."""
+        changed = [self._check(job_id) for job_id in job_ids]
+        return any(changed)
+
+    def _check(self, job_id: str) -> bool:
+        lock = self._locks.get(job_id)
+        if lock is not None and _is_held(f"{self._store.root}/run/{job_id}.lock", *lock):
+            return False
+        if reconcile(self._store, job_id, self._clock):
+            return True
+        supervisor = load_supervisor(self._store, job_id)
+        if supervisor is not None and supervisor.identity.boot_id == own_boot_id():
+            self._locks[job_id] = supervisor.lock
+        return False
 
 
 def owner_state(store: Store, supervisor: Supervisor) -> Verdict:

@@ -58,6 +58,7 @@ class Loop:
         self._store_pause_ns = _RETRY_FIRST_NS
         self._inspect_at_ns = 0
         self._inspected = 0
+        self._owners = recovery.OwnerWatch(owner.store, clock)
 
     def run(self) -> None:
         """Go round until there is nothing left to do."""
@@ -87,11 +88,15 @@ class Loop:
             return Decision(Act.WAIT, "the store is not available", self._store_retry_ns - self._clock.monotonic_ns())
         self._observer.look(woken=self._woken)
         self._woken = False
-        self._inspect_dependencies()
+        self._inspect_owners()
         return decide(self._observer.observe(self._performer.active, asked_to_end=bool(self._owner.asked_to_end)))
 
     def _perform(self, decision: Decision) -> None:
         # A target must be drained: with one, a busy store is left alone quickly and tried again.
+        if not self._observer.store_gone and self._owner.store.is_replaced():
+            # Committing to a database that nobody can open any more would look like success (D43).
+            self._observer.store_gone = True
+            return
         with_target = self._performer.active is not None
         self._owner.store.patience_ns = _PATIENCE_WITH_TARGET_NS if with_target else SUPERVISOR_PATIENCE_NS
         self._performer.perform(decision)
@@ -104,43 +109,55 @@ class Loop:
             self._observer.store_gone = True
             self._store_retry_ns = 0
 
-    def _inspect_dependencies(self) -> None:
+    def _inspect_owners(self) -> None:
         """Look after the owners of the jobs that this one waits for: a dead one would be waited for in vain (O.24)."""
         now_ns = self._clock.monotonic_ns()
         if now_ns < self._inspect_at_ns or self._observer.store_gone:
             return
         self._inspect_at_ns = now_ns + _INSPECT_EVERY_NS
-        unmet = self._observer.waited_for()
+        jobs = self._observer.waited_for()
         # A few at a time, in turn: a job may wait for hundreds, and they have their own supervisors.
-        self._inspected = (self._inspected + _INSPECT_AT_ONCE) % max(1, len(unmet))
-        turn = (unmet + unmet)[self._inspected : self._inspected + min(_INSPECT_AT_ONCE, len(unmet))]
-        for job_id in turn:
-            if recovery.reconcile(self._owner.store, job_id, self._clock):
-                self._observer.reload_dependencies()
+        self._inspected = (self._inspected + _INSPECT_AT_ONCE) % max(1, len(jobs))
+        turn = (jobs + jobs)[self._inspected : self._inspected + min(_INSPECT_AT_ONCE, len(jobs))]
+        if self._owners.check(turn):
+            self._woken = True
+            self._observer.reload()
 
     # --- Waiting ---------------------------------------------------------------------------------------------------
 
     def _wait(self, due_in_ns: int | None) -> None:
-        """Sleep until something calls for another decision; output alone does not."""
-        until_ns = self._until_ns(due_in_ns)
+        """Sleep until something calls for another decision; output alone does not, nor a store that is as it was."""
+        due_ns = None if due_in_ns is None else self._clock.monotonic_ns() + due_in_ns
         short_reads = 0
         while not self._woken:
-            ready = self._poll(until_ns)
-            moved = self._handle(ready)
+            moved = self._handle(self._poll(self._until_ns(due_ns)))
             self._performer.renew_lease_if_due()
-            if moved is None or self._clock.monotonic_ns() >= until_ns:
+            if moved is None or (due_ns is not None and self._clock.monotonic_ns() >= due_ns) or not self._is_quiet():
                 return
             # A target that writes line by line is read a millisecond later, a batch at a time.
             short_reads = short_reads + 1 if 0 < moved < _SHORT_READ else 0
             if short_reads > 1:
                 select.select((), (), (), _BREATH_NS / 1e9)
 
-    def _until_ns(self, due_in_ns: int | None) -> int:
+    def _is_quiet(self) -> bool:
+        """Say whether the time for a look has not come, or the look finds nothing that would change a decision."""
         now_ns = self._clock.monotonic_ns()
-        until_ns = self._observer.next_look_ns()
         if self._store_retry_ns > now_ns:
-            until_ns = self._store_retry_ns
-        return until_ns if due_in_ns is None else min(until_ns, now_ns + due_in_ns)
+            return True
+        if now_ns < self._observer.next_look_ns():
+            return True
+        # The last decision was made without the store, or a wait condition has to be looked at.
+        if self._store_retry_ns or self._observer.condition_is_due():
+            self._store_retry_ns = 0
+            return False
+        self._woken = self._observer.peek() or self._woken
+        self._inspect_owners()
+        return not self._woken
+
+    def _until_ns(self, due_ns: int | None) -> int:
+        retry_ns = self._store_retry_ns
+        until_ns = retry_ns if retry_ns > self._clock.monotonic_ns() else self._observer.next_look_ns()
+        return until_ns if due_ns is None else min(until_ns, due_ns)
 
     def _poll(self, until_ns: int) -> list[int]:
         active = self._performer.active

@@ -51,6 +51,8 @@ class Observer:
         self._claimed_ns = claimed_ns
         self._dependencies: tuple[DependencyState, ...] = ()
         self._version = -1
+        self._active = 0
+        self._first_in_queue = False
         self._next_look_ns = 0
         self._attempt: Attempt | None = None
         self._attempt_until_ns = 0
@@ -61,14 +63,24 @@ class Observer:
         now_ns = self._clock.monotonic_ns()
         if not woken and now_ns < self._next_look_ns:
             return
-        self._next_look_ns = now_ns + self._interval_ns()
+        if not self.peek() or self.store_gone:
+            return
+        # Asked for before the read: what is committed in between is read twice, and never missed.
+        self._version = self._store.data_version()
+        self.reload()
+        if self.snapshot.job.phase != JobPhase.COMPLETED:
+            self._active = count_active(self._store)
+
+    def peek(self) -> bool:
+        """Say whether there is something new to read, at the price of one ``lstat`` and one pragma; sets the next look.
+
+        Most looks of a waiting supervisor end here (D41).
+        """
+        self._next_look_ns = self._clock.monotonic_ns() + self._interval_ns()
         if self.store_gone or self._store.is_replaced():
             self.store_gone = True
-            return
-        version = self._store.data_version()
-        if version != self._version:
-            self.reload()
-            self._version = version
+            return True
+        return self._store.data_version() != self._version
 
     def reload(self) -> None:
         """Read the store now."""
@@ -79,6 +91,8 @@ class Observer:
         """Go on from a newer snapshot, such as what a commit of our own made of the last one."""
         self.snapshot = snapshot
         self._attempt = None
+        queued = snapshot.job.phase == JobPhase.QUEUED and not self.store_gone
+        self._first_in_queue = queued and is_first(self._store, snapshot.job.id)
         if self.watch is not None and snapshot.job.phase not in _BEFORE_THE_GATE:
             self.watch.close()
             self.watch = None
@@ -104,7 +118,12 @@ class Observer:
         phase = self.snapshot.job.phase
         if phase == JobPhase.WAITING:
             return [state.edge.job_id for state in self._dependencies if state.outcome is None]
-        return held_jobs(self._store) if phase == JobPhase.QUEUED and self._is_first() else []
+        return held_jobs(self._store) if phase == JobPhase.QUEUED and self._first_in_queue else []
+
+    def condition_is_due(self) -> bool:
+        """Say whether a wait condition should be looked at now."""
+        watching = self.watch is not None and self.snapshot.job.phase == JobPhase.WAITING
+        return watching and self.watch is not None and self.watch.due_in_ns() == 0
 
     def observe(self, active: ActiveRun | None, *, asked_to_end: bool) -> Observation:
         """Put everything together for one decision."""
@@ -144,12 +163,8 @@ class Observer:
             self._attempt_until_ns = _NEVER_NS if retry_ns is None else now_ns + retry_ns
         return self._attempt
 
-    def _is_first(self) -> bool:
-        return is_first(self._store, self.snapshot.job.id)
-
     def _interval_ns(self) -> int:
         draw = int.from_bytes(os.urandom(2), "little") % DRAW_RANGE
-        if self.store_gone or (self.snapshot.job.phase == JobPhase.QUEUED and self._is_first()):
-            # The first of a queue keeps the shortest interval, so that a lost wake-up costs no more than that.
-            return interval_ns(0, draw)
-        return interval_ns(count_active(self._store), draw)
+        # The first of a queue keeps the shortest interval, so that a lost wake-up costs no more than that.
+        shortest = self.store_gone or (self.snapshot.job.phase == JobPhase.QUEUED and self._first_in_queue)
+        return interval_ns(0 if shortest else self._active, draw)
