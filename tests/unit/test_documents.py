@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from jobman import documents
 from jobman.model.events import Transition
-from jobman.model.spec import Dependency, Environment, JobSpec, Predicate
+from jobman.model.spec import Classification, Completion, Dependency, Environment, ExitCodeRange, JobSpec, Predicate
 from jobman.model.state import (
     Diagnostic,
     JobOutcome,
@@ -26,6 +26,8 @@ from jobman.model.state import (
     RunLogs,
     RunUsage,
 )
+from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits
+from jobman.policy.conditions import EVALUATION_ERROR, PROBE_TIMEOUT, ConditionState
 from jobman.policy.liveness import Verdict
 from jobman.policy.waiting import DependencyState
 from jobman.service.query import Detail, Listed, Summary
@@ -77,12 +79,53 @@ def edge_states(edges: tuple[Dependency, ...]) -> st.SearchStrategy[tuple[Depend
     return st.tuples(*states)
 
 
+def evaluations(waits: Waits) -> st.SearchStrategy[tuple[ConditionState, ...]]:
+    """What is recorded of conditions: nothing, or a look that found something, nothing, or no answer."""
+    looks = [
+        st.builds(
+            ConditionState,
+            place=st.just(place),
+            kind=st.just(condition.kind.value),
+            attempts=st.integers(1, 9),
+            evaluated_at_ns=st.just(EPOCH_NS),
+            satisfied_at_ns=st.none() | st.just(EPOCH_NS),
+            code=st.sampled_from((None, EVALUATION_ERROR, PROBE_TIMEOUT)),
+        )
+        for place, condition in enumerate(waits.conditions)
+    ]
+    return st.tuples(*looks) | st.just(())
+
+
 @st.composite
 def details(draw: st.DrawFn) -> Detail:
     """Jobs anywhere in a legal history, with any specification."""
     history = draw(histories(max_moves=12))
     detail = detail_of(history, draw(job_specs()), reason=draw(st.text(max_size=8)))
-    return detail._replace(dependencies=draw(dependencies().flatmap(edge_states)))
+    edges = draw(dependencies().flatmap(edge_states))
+    return detail._replace(dependencies=edges, conditions=draw(evaluations(detail.spec.waits)))
+
+
+def full_spec() -> JobSpec:
+    """Return a specification with every optional member of scheduling."""
+    probe = Probe("test", ("-e", "ready"), assignments=(("MODE", "fast"),), removals=("LANG",))
+    conditions = (
+        WaitCondition(WaitKind.UNTIL, until_ns=EPOCH_NS, abort_at_ns=EPOCH_NS),
+        WaitCondition(WaitKind.DELAY, delay_ns=1),
+        WaitCondition(WaitKind.FILE_EXISTS, path="/ready", file_kind=FileKind.ANY),
+        WaitCondition(WaitKind.PROBE, probe=probe),
+    )
+    return JobSpec(
+        executable="true",
+        arguments=(),
+        working_directory="/",
+        name="named",
+        completion=Completion(retry_abort_at_ns=EPOCH_NS),
+        classification=Classification(retryable_codes=(ExitCodeRange(1, 2),), retryable_signals=("terminated",)),
+        dependencies=(Dependency(EXAMPLE_JOB_ID, Predicate.SUCCESS),),
+        pool="gpu",
+        slots=2,
+        waits=Waits(WaitMode.ANY, conditions),
+    )
 
 
 def full_detail() -> Detail:
@@ -114,10 +157,12 @@ def full_detail() -> Detail:
     )
     return detail._replace(
         summary=Summary(job, "why"),
-        spec=detail.spec._replace(name="named"),
+        spec=full_spec(),
         runs=(run,),
         dependencies=(edge,),
+        admission=detail.admission and detail.admission._replace(pool="gpu", slot_scope="gpu", slot_indexes=(0, 3)),
         supervisor_state=Verdict.GONE,
+        conditions=(ConditionState(0, "until", 1, EPOCH_NS, EPOCH_NS, EVALUATION_ERROR),),
     )
 
 
@@ -211,11 +256,10 @@ def test_every_member_of_the_schemas_is_printed_or_belongs_to_a_feature_that_is_
         for part in objects_of(json.loads(path.read_text("utf-8"))):
             if isinstance(part.get("properties"), dict) and part.get("type") == "object":
                 known |= part["properties"].keys()
-    pools = {"pool", "slot_indexes"}
     pruning = {"pruned_at", "pruned_files", "pruned_bytes"}
-    others = {"jobs", "retry_abort_at", "First", "Last", "input_endpoint", "survivors", "name"}
+    others = {"jobs", "input_endpoint", "survivors"}
     exits = {"signal", "platform_reason"}
-    assert known - printed <= pools | pruning | others | exits
+    assert known - printed <= pruning | others | exits
 
 
 # --- The envelope ---------------------------------------------------------------------------------------------------
