@@ -20,6 +20,7 @@ ENVIRONMENT = "JOBMAN_CONCURRENCY_MAX_ACTIVE_SLOTS"
 _LARGEST = 2**32 - 1
 _INTEGER = "tag:yaml.org,2002:int"
 _MAPPING = "tag:yaml.org,2002:map"
+_TEXT = "tag:yaml.org,2002:str"
 _NAME_BYTES = 128
 
 
@@ -66,7 +67,7 @@ def _read(path: str) -> StatedLimits:
     document = read(path)
     known = _members(document, ("schema_version", "concurrency"))
     version = known.get("schema_version")
-    if version is not None and (version.tag, version.text) != (_INTEGER, "1"):
+    if version is not None and (version.tag, version.text, version.plain) != (_INTEGER, "1", True):
         raise InvalidConfigError(where=version.where, detail="schema_version: expected the integer 1")
     concurrency = known.get("concurrency")
     if concurrency is None:
@@ -104,9 +105,10 @@ def _name(name: str, value: Value) -> str:
 
 
 def _limit(value: Value, key: str) -> int | None:
-    if value.tag == _INTEGER and value.plain:
+    # 010 is eight to YAML and ten to everybody else.
+    if value.tag == _INTEGER and value.plain and not value.text.startswith("0"):
         return _slots(value.text, f"{value.where}: {key}")
-    if value.text == "unlimited" and not value.members and not value.items:
+    if (value.tag, value.text) == (_TEXT, "unlimited"):
         return None
     raise InvalidConfigError(where=f"{value.where}: {key}", detail=_EXPECTED)
 
@@ -117,6 +119,8 @@ _EXPECTED = f"expected a number of slots from 1 to {_LARGEST}, or unlimited"
 def _slots(text: str, where: str) -> int | None:
     if text == "unlimited":
         return None
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:20]) <= _LARGEST:
+    digits = text.lstrip("0")
+    # So few digits that int() takes them, whatever was given: it refuses more than 4,300.
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or int(digits) > _LARGEST:
         raise InvalidConfigError(where=where, detail=_EXPECTED)
-    return int(text)
+    return int(digits)

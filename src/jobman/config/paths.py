@@ -27,7 +27,7 @@ def config_files(explicit: str) -> list[tuple[str, str, bool]]:
     """Return the configuration files in ascending precedence: kind, path, and whether it must exist."""
     files = [("system", SYSTEM_CONFIG, False)]
     base = os.environ.get("XDG_CONFIG_HOME", "")
-    home = os.path.expanduser("~")
+    home = _home()
     if not os.path.isabs(base) and os.path.isabs(home):
         base = os.path.join(home, ".config")
     if os.path.isabs(base):
@@ -40,9 +40,13 @@ def config_files(explicit: str) -> list[tuple[str, str, bool]]:
 def _default() -> str:
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
-        # An empty HOME is no home; expanduser would make "/" of it. A missing one is looked up by user ID.
-        home = os.path.expanduser("~") if os.environ.get("HOME") != "" else ""
+        home = _home()
         if not os.path.isabs(home):
             raise StateDirectoryError(path="~", detail="there is no home directory")
         base = os.path.join(home, ".local", "state")
     return os.path.join(base, "jobman")
+
+
+def _home() -> str:
+    # An empty HOME is no home; expanduser would make "/" of it. A missing one is looked up by user ID.
+    return os.path.expanduser("~") if os.environ.get("HOME") != "" else ""

@@ -24,7 +24,8 @@ MAX_BYTES = 1 << 20
 MAX_NODES = 10_000
 MAX_DEPTH = 64
 _MAPPING = "tag:yaml.org,2002:map"
-_NULL = "tag:yaml.org,2002:null"
+_MERGE = "tag:yaml.org,2002:merge"
+_TEXT = "tag:yaml.org,2002:str"
 # The C parser where PyYAML was built with it; the other is slower and reads the same.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -49,40 +50,65 @@ def read(path: str) -> Value:
     """
     data = _bytes(path)
     try:
-        _refuse_sharing(path, data)
+        _check_shape(path, data)
         node = yaml.compose(data, Loader=_LOADER)
+    except yaml.reader.ReaderError as error:
+        raise _encoding_error(path, data, error) from error
     except yaml.YAMLError as error:
         raise _syntax_error(path, error) from error
+    except (ValueError, OverflowError) as error:
+        # The parser that is used where the C one is missing hands any character code to chr().
+        raise InvalidConfigError(where=path, detail="is not valid YAML: a character code is out of range") from error
     if node is None:
         return Value(_MAPPING, "", {}, (), path, plain=False)
-    value = _Converter(path).convert(node, 1)
+    value = _converted(path, node)
     if value.tag != _MAPPING:
         raise InvalidConfigError(where=value.where, detail="expected a mapping")
     return value
 
 
-def is_null(value: Value) -> bool:
-    """Say whether a value is YAML's null."""
-    return value.tag == _NULL
-
-
 def _bytes(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        # Without waiting: opening a FIFO would, for a writer that may never come.
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigFileError(path=path, detail="is not a regular file")
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigFileError(path=path, detail=(error.strerror or str(error)).lower()) from error
     if len(data) > MAX_BYTES:
-        raise InvalidConfigError(where=path, detail="is larger than 1 MiB")
+        raise InvalidConfigError(where=path, detail=f"is larger than {MAX_BYTES} bytes")
     return data
 
 
-def _refuse_sharing(path: str, data: bytes) -> None:
+def _check_shape(path: str, data: bytes) -> None:
+    """Refuse what is shared, repeated or too large before anything is built: building recurses, this does not."""
+    depth = nodes = documents = 0
     for event in yaml.parse(data, Loader=_LOADER):
-        if getattr(event, "anchor", None) is not None:
-            raise InvalidConfigError(where=_place(path, event.start_mark), detail="anchors and aliases are not allowed")
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        nodes += isinstance(event, yaml.NodeEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        problem = _problem(event, depth=depth, nodes=nodes, documents=documents)
+        if problem:
+            raise InvalidConfigError(where=_place(path, event.start_mark), detail=problem)
+
+
+def _problem(event: yaml.Event, *, depth: int, nodes: int, documents: int) -> str:
+    if getattr(event, "anchor", None) is not None:
+        return "anchors and aliases are not allowed"
+    if documents > 1:
+        return "a second document begins here, and only one is allowed"
+    if depth > MAX_DEPTH:
+        return f"is nested deeper than {MAX_DEPTH} levels"
+    return f"has more than {MAX_NODES} values" if nodes > MAX_NODES else ""
+
+
+def _encoding_error(path: str, data: bytes, error: yaml.reader.ReaderError) -> InvalidConfigError:
+    place = error.position if isinstance(error.position, int) else 0
+    before = data[: max(0, place)]
+    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+    detail = f"is not text that YAML allows: {error.reason}"
+    return InvalidConfigError(where=f"{path}:{line}:{column}", detail=detail)
 
 
 def _syntax_error(path: str, error: yaml.YAMLError) -> InvalidConfigError:
@@ -95,32 +121,24 @@ def _place(path: str, mark: Mark | None) -> str:
     return path if mark is None else f"{path}:{mark.line + 1}:{mark.column + 1}"
 
 
-class _Converter:
-    """Turns nodes into values, counting them."""
+def _converted(path: str, node: yaml.Node) -> Value:
+    where = _place(path, node.start_mark)
+    if isinstance(node, yaml.MappingNode):
+        return Value(node.tag, "", dict(_members(path, node)), (), where, plain=False)
+    if isinstance(node, yaml.SequenceNode):
+        return Value(node.tag, "", {}, tuple(_converted(path, item) for item in node.value), where, plain=False)
+    return Value(node.tag, node.value, {}, (), where, plain=not getattr(node, "style", None))
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._nodes = 0
 
-    def convert(self, node: yaml.Node, depth: int) -> Value:
-        where = _place(self._path, node.start_mark)
-        self._nodes += 1
-        if self._nodes > MAX_NODES or depth > MAX_DEPTH:
-            raise InvalidConfigError(where=where, detail="the document is too large or too deep")
-        if isinstance(node, yaml.MappingNode):
-            return Value(node.tag, "", dict(self._members(node, depth)), (), where, plain=False)
-        if isinstance(node, yaml.SequenceNode):
-            items = tuple(self.convert(item, depth + 1) for item in node.value)
-            return Value(node.tag, "", {}, items, where, plain=False)
-        return Value(node.tag, node.value, {}, (), where, plain=not getattr(node, "style", None))
-
-    def _members(self, node: yaml.MappingNode, depth: int) -> Iterator[tuple[str, Value]]:
-        seen = set()
-        for key, value in node.value:
-            where = _place(self._path, key.start_mark)
-            if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str" or not key.value:
-                raise InvalidConfigError(where=where, detail="keys must be text")
-            if key.value in seen:
-                raise InvalidConfigError(where=where, detail=f"{key.value} is given twice")
-            seen.add(key.value)
-            yield key.value, self.convert(value, depth + 1)
+def _members(path: str, node: yaml.MappingNode) -> Iterator[tuple[str, Value]]:
+    seen = set()
+    for key, value in node.value:
+        where = _place(path, key.start_mark)
+        if key.tag == _MERGE:
+            raise InvalidConfigError(where=where, detail="merge keys are not allowed")
+        if not isinstance(key, yaml.ScalarNode) or key.tag != _TEXT or not key.value:
+            raise InvalidConfigError(where=where, detail="keys must be text; a number or a word like yes needs quotes")
+        if key.value in seen:
+            raise InvalidConfigError(where=where, detail=f"the key {key.value!r} is given twice")
+        seen.add(key.value)
+        yield key.value, _converted(path, value)

@@ -96,6 +96,8 @@ class Capture:
         self._sequence = 0
         self._retired: list[DurableFile] = []
         self._created_file = False
+        # Its entries are not durable yet; "" once they are.
+        self._new_directory = directory
         self._due_ns: int | None = None
         self._ended = False
         self._failure: Problem | None = None
@@ -250,7 +252,10 @@ class Capture:
         for file in self._retired:
             file.close()
         self._retired.clear()
-        if self._created_file:
+        if self._new_directory:
+            path, self._new_directory, self._created_file = self._new_directory, "", False
+            attempt("sync", "the log directory", lambda: layout.sync_entries(path))
+        elif self._created_file:
             self._created_file = False
             attempt("sync", "the log directory", lambda: os.fsync(self._directory))
         self._append_records()

@@ -57,9 +57,11 @@ def _first_files() -> tuple[str, ...]:
 
 
 def create_run_directory(root: str, job_id: str, number: int) -> str:
-    """Create the directory of a run with its empty files, durably, and return its path.
+    """Create the directory of a run with its empty files, and return its path.
 
-    Parents are created where they are missing (0700); the run's own directory and its files (0600) must be new.
+    Parents are created where they are missing (0700); the run's own directory and its files (0600) must be new. The
+    entries are made durable by `sync_entries` before the first record that relies on them, not here: a run that starts
+    would wait for syncs that one without output never needs.
 
     Raises:
         FileExistsError: the run has a directory already.
@@ -71,11 +73,21 @@ def create_run_directory(root: str, job_id: str, number: int) -> str:
     os.mkdir(path, _PRIVATE_DIRECTORY)
     try:
         _fill(path)
-        _sync_directory(os.path.dirname(path))
     except OSError:
         remove_unused_run_directory(root, job_id, number)
         raise
     return path
+
+
+def sync_entries(path: str) -> None:
+    """Make the entries of a run's files, and of the directories down to them, durable: run, job, ``logs``, state.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    for _ in range(4):
+        _sync_directory(path)
+        path = os.path.dirname(path)
 
 
 def remove_unused_run_directory(root: str, job_id: str, number: int) -> None:
@@ -116,8 +128,7 @@ def _create_parent(path: str) -> None:
     try:
         os.mkdir(path, _PRIVATE_DIRECTORY)
     except FileExistsError:
-        return
-    _sync_directory(os.path.dirname(path))
+        pass
 
 
 def _fill(path: str) -> None:
@@ -125,7 +136,6 @@ def _fill(path: str) -> None:
     try:
         for name in _first_files():
             os.close(os.open(name, CREATE_FLAGS, _PRIVATE_FILE, dir_fd=directory))
-        os.fsync(directory)
     finally:
         os.close(directory)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 BYPASS_BOUND = 3
 IDLE_AFTER_NS = 5_000_000_000
-"""A request that fits and does not take its slots for so long is skipped: its supervisor is paused, hung or dead."""
+"""A request that fits and does not take its slots for so long is skipped: its supervisor is hung or dead."""
 STORE_WIDE = ""
 
 
@@ -86,6 +86,7 @@ class Verdict(NamedTuple):
 
     ``passes`` is the older request that is passed by an admission; ``mark`` one that fits and has not been seen to yet;
     ``retry_ns`` how long until time alone may change the ruling. ``scope`` is the one that has no room, if any.
+    ``returns`` says that the caller was skipped as idle: it is not, and competes again.
     """
 
     ruling: Ruling
@@ -93,6 +94,7 @@ class Verdict(NamedTuple):
     mark: str | None = None
     retry_ns: int | None = None
     scope: str | None = None
+    returns: bool = False
 
 
 def impossible_scope(limits: Limits, request: Request) -> str | None:
@@ -106,9 +108,9 @@ def impossible_scope(limits: Limits, request: Request) -> str | None:
 def judge(view: View, request: Request, now_ns: int) -> Verdict:
     """Rule on one attempt.
 
-    An older competitor that fits is waited for (O.41), for at most `IDLE_AFTER_NS`. The oldest that does not fit may be
-    passed `BYPASS_BOUND` times. What an older one lacks only in scopes that ``request`` does not use holds nobody up
-    (D44).
+    An older competitor that fits is waited for (O.41), for at most `IDLE_AFTER_NS`; from then on it is skipped until it
+    tries. The oldest that does not fit may be passed `BYPASS_BOUND` times. What an older one lacks only in scopes that
+    ``request`` does not use holds nobody up (D44), and neither does one that fits but is itself kept waiting there.
 
     Args:
         view: limits, usage and queue, read in one transaction.
@@ -119,21 +121,45 @@ def judge(view: View, request: Request, now_ns: int) -> Verdict:
         return Verdict(Ruling.IMPOSSIBLE)
     lacking = _lacking(view, request)
     if lacking:
-        return Verdict(Ruling.WAIT, scope=lacking[0])
-    elders = _competitors(view, request)
+        return Verdict(Ruling.WAIT, scope=lacking[0], returns=is_idle(request, now_ns))
+    elders = [older for older in _competitors(view, request) if not is_idle(older, now_ns)]
     return _behind_one_that_fits(view, elders, now_ns) or _beside_those_that_do_not(view, elders)
 
 
+def is_idle(request: Request, now_ns: int) -> bool:
+    """Say whether a request was seen to fit, and has left its slots lying for too long."""
+    return request.fits_since_ns is not None and now_ns - request.fits_since_ns >= IDLE_AFTER_NS
+
+
+def fits(view: View, request: Request) -> bool:
+    """Say whether every scope of the request has room for it now."""
+    return not _lacking(view, request)
+
+
 def _behind_one_that_fits(view: View, elders: Sequence[Request], now_ns: int) -> Verdict | None:
+    barriers: dict[str | None, Request | None] = {}
     for older in elders:
         if _lacking(view, older):
             continue
-        if older.fits_since_ns is None:
+        if older.pool not in barriers:
+            barriers[older.pool] = _barrier(view, older, now_ns)
+        barrier = barriers[older.pool]
+        if barrier is not None and barrier.order() < older.order():
+            continue
+        # A note from the future is of an earlier boot.
+        if older.fits_since_ns is None or older.fits_since_ns > now_ns:
             return Verdict(Ruling.WAIT, mark=older.job_id, retry_ns=IDLE_AFTER_NS)
-        left_ns = older.fits_since_ns + IDLE_AFTER_NS - now_ns
-        if left_ns > 0:
-            return Verdict(Ruling.WAIT, retry_ns=left_ns)
+        return Verdict(Ruling.WAIT, retry_ns=older.fits_since_ns + IDLE_AFTER_NS - now_ns)
     return None
+
+
+def _barrier(view: View, like: Request, now_ns: int) -> Request | None:
+    """Return the request that keeps everybody behind it out of the scopes of ``like``: passed often enough already."""
+    shared = _finite_scopes(view, like)
+    waiting = (other for other in view.queue if other.competes and not is_idle(other, now_ns))
+    blocked = (other for other in waiting if _lacking(view, other) and _competes(view, other, shared))
+    first = min(blocked, key=Request.order, default=None)
+    return first if first is not None and first.bypassed >= BYPASS_BOUND else None
 
 
 def _beside_those_that_do_not(view: View, elders: Sequence[Request]) -> Verdict:
@@ -176,9 +202,13 @@ def slot_indexes(capacity: int, taken: Sequence[int], wanted: int) -> tuple[int,
 
 def _competitors(view: View, request: Request) -> list[Request]:
     """Return the older requests that share a finite scope and are not held up elsewhere, oldest first."""
-    shared = frozenset(scope for scope in request.scopes() if scope in view.limits.capacities)
+    shared = _finite_scopes(view, request)
     older = sorted((other for other in view.queue if other.order() < request.order()), key=Request.order)
     return [other for other in older if other.competes and _competes(view, other, shared)]
+
+
+def _finite_scopes(view: View, request: Request) -> frozenset[str]:
+    return frozenset(scope for scope in request.scopes() if scope in view.limits.capacities)
 
 
 def _competes(view: View, other: Request, shared: frozenset[str]) -> bool:

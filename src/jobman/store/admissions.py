@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from jobman.policy.admission import STORE_WIDE, Limits, Request, Ruling, View, fitting, judge, slot_indexes
+from jobman.policy.admission import (
+    IDLE_AFTER_NS,
+    STORE_WIDE,
+    Limits,
+    Request,
+    Ruling,
+    View,
+    fits,
+    fitting,
+    judge,
+    slot_indexes,
+)
 from jobman.store.rows import parse_indexes
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -78,22 +89,43 @@ def enqueue(store: Store, request: Request) -> None:
 
 
 def note_fitting(store: Store, job_id: str, now_ns: int) -> None:
-    """Note that a request fits and is waited for; the first note counts (D44)."""
-    statement = "UPDATE admission_requests SET fits_since_ns = ? WHERE job_id = ? AND fits_since_ns IS NULL"
+    """Note that a request fits and is waited for; the first note of this boot counts (D44)."""
+    statement = (
+        "UPDATE admission_requests SET fits_since_ns = ?1"
+        " WHERE job_id = ?2 AND (fits_since_ns IS NULL OR fits_since_ns > ?1)"
+    )
     with store.write():
         store.execute(statement, (now_ns, job_id))
 
 
-def settle(store: Store, request: Request, passes: str | None) -> None:
+def forget_fitting(store: Store, job_id: str) -> None:
+    """Take the note of a request back: it was skipped as idle, and tries (D44)."""
+    with store.write():
+        store.execute("UPDATE admission_requests SET fits_since_ns = NULL WHERE job_id = ?", (job_id,))
+
+
+def settle(store: Store, request: Request, passes: str | None, *, now_ns: int) -> None:
     """Remove the request that was admitted, and count the pass of the older one that was not.
 
-    Whoever was seen to fit may not fit any more, so every such note is taken back.
+    Whoever was seen to fit a moment ago and does not any more has to be seen again. Who was found idle stays so until
+    it tries: a dead head of the queue would otherwise cost everybody the same time after each admission.
+
+    Args:
+        store: within the transaction in which the admission was committed.
+        request: the one that was admitted.
+        passes: the older one, if any.
+        now_ns: the boot-time clock.
     """
     with store.write():
         store.execute("DELETE FROM admission_requests WHERE job_id = ?", (request.job_id,))
-        store.execute("UPDATE admission_requests SET fits_since_ns = NULL WHERE fits_since_ns IS NOT NULL")
         if passes is not None:
             store.execute("UPDATE admission_requests SET bypassed = bypassed + 1 WHERE job_id = ?", (passes,))
+        statement = f"SELECT {_REQUEST} FROM admission_requests WHERE fits_since_ns > ?"
+        noted = [_request(row, competes=True) for row in store.execute(statement, (now_ns - IDLE_AFTER_NS,))]
+        view = load_view(store, load_limits(store), with_queue=False) if noted else None
+        for other in noted:
+            if view is not None and not fits(view, other):
+                forget_fitting(store, other.job_id)
 
 
 def with_indexes(store: Store, admission: Admission) -> Admission:

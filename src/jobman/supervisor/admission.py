@@ -10,7 +10,16 @@ from jobman.model.transitions import running
 from jobman.model.transitions.submission import LEASE_NS
 from jobman.policy.admission import Ruling
 from jobman.policy.decide import Attempt
-from jobman.store.admissions import Demand, enqueue, load_request, note_fitting, rule, settle, with_indexes
+from jobman.store.admissions import (
+    Demand,
+    enqueue,
+    forget_fitting,
+    load_request,
+    note_fitting,
+    rule,
+    settle,
+    with_indexes,
+)
 from jobman.store.commit import commit
 from jobman.values import TYPE_CHECKING
 
@@ -25,12 +34,18 @@ if TYPE_CHECKING:
 
 def look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:
     """Return what an attempt would come to now; reads one moment of the store, takes no lock."""
+    if store.in_transaction():
+        return _look(store, snapshot, spec, clock)
     store.execute("BEGIN")
     try:
-        verdict, request = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
-        return Attempt(verdict, load_request(store, request.job_id) is not None)
+        return _look(store, snapshot, spec, clock)
     finally:
         store.execute("ROLLBACK")
+
+
+def _look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:
+    verdict, request = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
+    return Attempt(verdict, load_request(store, request.job_id) is not None)
 
 
 def attempt(store: Store, snapshot: Snapshot, spec: JobSpec, *, clock: Clock, now: Now) -> Snapshot:
@@ -40,28 +55,34 @@ def attempt(store: Store, snapshot: Snapshot, spec: JobSpec, *, clock: Clock, no
         RevisionConflictError: somebody changed the job first; nothing was done.
     """
     with store.write():
-        verdict, request = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
+        now_ns = clock.boottime_ns()
+        verdict, request = rule(store, _demand(snapshot, spec, clock), now_ns)
         if verdict.ruling == Ruling.ADMIT:
-            return _admit(store, snapshot, request, passes=verdict.passes, now=now)
+            after = _admit(store, snapshot, request, now)
+            settle(store, request, verdict.passes, now_ns=now_ns)
+            return after
         if verdict.mark is not None:
-            note_fitting(store, verdict.mark, clock.boottime_ns())
-        if verdict.ruling == Ruling.IMPOSSIBLE:
-            return snapshot
-        enqueue(store, request)
-        if snapshot.job.phase != JobPhase.STARTING:
-            return snapshot
-        transition = running.enqueue(snapshot, Reason.ADMISSION_CAPACITY, now)
-        commit(store, transition)
-        return transition.after
+            note_fitting(store, verdict.mark, now_ns)
+        if verdict.returns:
+            forget_fitting(store, request.job_id)
+        return snapshot if verdict.ruling == Ruling.IMPOSSIBLE else _wait(store, snapshot, request, now)
 
 
-def _admit(store: Store, snapshot: Snapshot, request: Request, *, passes: str | None, now: Now) -> Snapshot:
+def _wait(store: Store, snapshot: Snapshot, request: Request, now: Now) -> Snapshot:
+    enqueue(store, request)
+    if snapshot.job.phase != JobPhase.STARTING:
+        return snapshot
+    transition = running.enqueue(snapshot, Reason.ADMISSION_CAPACITY, now)
+    commit(store, transition)
+    return transition.after
+
+
+def _admit(store: Store, snapshot: Snapshot, request: Request, now: Now) -> Snapshot:
     admission_id = new_id(now.wall_ns, os.urandom(RANDOM_BYTES))
     expires_ns = now.wall_ns + LEASE_NS
     plain = Admission(admission_id, request.job_id, request.slots, now.wall_ns, expires_ns, pool=request.pool)
     transition = running.admit(snapshot, with_indexes(store, plain), now)
     commit(store, transition)
-    settle(store, request, passes)
     return transition.after
 
 

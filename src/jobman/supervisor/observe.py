@@ -87,15 +87,17 @@ class Observer:
         self.advance(load_snapshot(self._store, self.snapshot.job.id))
         self.reload_dependencies()
 
+    def distrust(self) -> None:
+        """Read the store before the next decision: what was concluded from the last snapshot was not committed."""
+        self._version = -1
+        self._next_look_ns = 0
+
     def advance(self, snapshot: Snapshot) -> None:
         """Go on from a newer snapshot, such as what a commit of our own made of the last one."""
         self.snapshot = snapshot
         self._attempt = None
         queued = snapshot.job.phase == JobPhase.QUEUED and not self.store_gone
         self._first_in_queue = queued and is_first(self._store, snapshot.job.id)
-        if self.watch is not None and snapshot.job.phase not in _BEFORE_THE_GATE:
-            self.watch.close()
-            self.watch = None
 
     def reload_dependencies(self) -> None:
         """Read the edges of a job that waits for others."""
@@ -132,6 +134,7 @@ class Observer:
         if active is not None:
             paused_ns = job.total_paused_ns - active.paused_before_ns
             run_budget = Budget(self.spec.timeouts.run_ns, active.reserved_ns, paused_ns)
+        self._leave_the_gate()
         waiting = self.watch if job.phase == JobPhase.WAITING else None
         if waiting is not None:
             waiting.look()
@@ -150,6 +153,13 @@ class Observer:
             unwritten=() if waiting is None else waiting.unwritten(),
             attempt=self._look_for_slots(),
         )
+
+    def _leave_the_gate(self) -> None:
+        # Not inside a transaction: it may be rolled back, and the job be waiting again.
+        passed = self.snapshot.job.phase not in _BEFORE_THE_GATE and not self._store.in_transaction()
+        if self.watch is not None and passed:
+            self.watch.close()
+            self.watch = None
 
     def _look_for_slots(self) -> Attempt | None:
         """Return what an attempt would come to; asked again only when the store or time may have changed it."""

@@ -10,7 +10,13 @@ import pytest
 
 from jobman.errors import MissingLogError, UnsafeLogError
 from jobman.logs import layout
-from jobman.logs.layout import LogDirectory, create_run_directory, remove_unused_run_directory, segment_name
+from jobman.logs.layout import (
+    LogDirectory,
+    create_run_directory,
+    remove_unused_run_directory,
+    segment_name,
+    sync_entries,
+)
 from jobman.model.state import Stream
 from tests.unit.logs.support import JOB
 
@@ -64,7 +70,13 @@ def test_a_creation_that_fails_leaves_nothing_of_the_run(tmp_path: Path, monkeyp
     assert os.listdir(f"{tmp_path}/logs/{JOB}") == []
 
 
+def test_creating_a_run_waits_for_no_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: pytest.fail("a start must not wait for the disk"))
+    create_run_directory(str(tmp_path), JOB, 3)
+
+
 def test_every_new_entry_is_synced_from_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Architecture, Log durability: the directory of a new file is synced before its records."""
     synced: list[tuple[str, int]] = []
     real = os.fsync
 
@@ -73,9 +85,10 @@ def test_every_new_entry_is_synced_from_its_parent(tmp_path: Path, monkeypatch: 
         synced.append((os.path.relpath(path, tmp_path), len(os.listdir(path))))
         real(descriptor)
 
+    path = create_run_directory(str(tmp_path), JOB, 3)
     monkeypatch.setattr(os, "fsync", note)
-    create_run_directory(str(tmp_path), JOB, 3)
-    assert synced == [(".", 1), ("logs", 1), (f"logs/{JOB}/3", 4), (f"logs/{JOB}", 1)]
+    sync_entries(path)
+    assert synced == [(f"logs/{JOB}/3", 4), (f"logs/{JOB}", 1), ("logs", 1), (".", 1)]
 
 
 def test_an_unused_run_is_taken_back(tmp_path: Path, run: str) -> None:
