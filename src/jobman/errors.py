@@ -18,7 +18,8 @@ class JobmanError(Exception):
         self.fields = fields
 
     def __str__(self) -> str:
-        return self.template.format_map(self.fields)
+        # A quoted word of the command line shows a byte that is not UTF-8 as the surrogate it is kept as.
+        return self.template.format_map(self.fields).replace("\\udc", "\\x")
 
 
 # --- Usage and validation: exit status 2 ---------------------------------------------------------------------------

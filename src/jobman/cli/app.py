@@ -47,6 +47,9 @@ def run(words: list[str]) -> int:
     except MemoryError:
         err("out of memory")
         return _FAILED
+    except Exception as error:  # noqa: BLE001  # a defect of ours; a traceback would tell the user nothing
+        err(_defect(error))
+        return _FAILED
 
 
 def _run(parsed: Parsed) -> int:
@@ -63,6 +66,15 @@ def _run(parsed: Parsed) -> int:
     # importlib would be one more module to load; the name comes from the table of commands, never from the user.
     command = __import__(f"jobman.cli.commands.{parsed.command[0]}", fromlist=("run",))
     return int(command.run(parsed))
+
+
+def _defect(error: Exception) -> str:
+    """Name a defect by its kind and place, without the values that a traceback or its message might show."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+    return f"internal error: {type(error).__name__}{place}; please report it"
 
 
 def _words(argv: list[str]) -> list[str]:

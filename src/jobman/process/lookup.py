@@ -83,7 +83,7 @@ def _reason(number: int) -> str:
 
 def _shown(name: bytes) -> str:
     # Control characters and what is not UTF-8 come out escaped, so the line can be stored and printed anywhere.
-    return repr(name.decode("utf-8", "surrogateescape"))
+    return repr(name.decode("utf-8", "surrogateescape")).replace("\\udc", "\\x")
 
 
 def resolve_executable(name: bytes, directory: bytes, path: bytes | None) -> bytes | LaunchFailure:
