@@ -25,7 +25,10 @@ def waits(parsed: Parsed, directory: str) -> Waits:
     poll_ns = parsed.value("wait-poll") if parsed.given("wait-poll") else DEFAULT_POLL_NS
     if poll_ns <= 0:
         raise UsageError(detail="--wait-poll: the interval must be positive")
-    common = {"poll_interval_ns": poll_ns, "abort_at_ns": parsed.value("wait-abort-at")}
+    abort_at_ns = parsed.value("wait-abort-at")
+    if abort_at_ns is not None and abort_at_ns < 0:
+        raise UsageError(detail="--wait-abort-at: the time must not lie before 1970")
+    common = {"poll_interval_ns": poll_ns, "abort_at_ns": abort_at_ns}
     conditions = [WaitCondition(WaitKind.UNTIL, until_ns=time, **common) for time in parsed.value("wait-until")]
     conditions += [WaitCondition(WaitKind.DELAY, delay_ns=delay, **common) for delay in parsed.value("wait-delay")]
     for path in parsed.value("wait-file"):
