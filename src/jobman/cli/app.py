@@ -17,7 +17,6 @@ from jobman.values import TYPE_CHECKING
 if TYPE_CHECKING:
     from jobman.cli.parser import Parsed
 
-_INTERRUPTED = 1
 _FAILED = 1
 
 
@@ -31,25 +30,23 @@ def run(words: list[str]) -> int:
     """Run one command line; every failure ends as one message on stderr and an exit status (contract, section C)."""
     try:
         return _run(parse(words))
-    except JobmanError as error:
-        err(str(error))
-        return error.exit_status
     except BrokenPipeError:
         # The reader of our output has seen enough (jobman list | head -1).
         _discard_output()
         return 0
-    except KeyboardInterrupt:
-        err("interrupted; jobs go on")
-        return _INTERRUPTED
-    except OSError as error:
-        err(f"{error.filename or 'jobman'}: {(error.strerror or str(error)).lower()}")
-        return _FAILED
-    except MemoryError:
-        err("out of memory")
-        return _FAILED
-    except Exception as error:  # noqa: BLE001  # a defect of ours; a traceback would tell the user nothing
-        err(_defect(error))
-        return _FAILED
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # a traceback would tell the user nothing
+        err(_told(error))
+        return error.exit_status if isinstance(error, JobmanError) else _FAILED
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, JobmanError):
+        return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; jobs go on"
+    if isinstance(error, OSError):
+        return f"{error.filename or 'jobman'}: {(error.strerror or str(error)).lower()}"
+    return "out of memory" if isinstance(error, MemoryError) else _defect(error)
 
 
 def _run(parsed: Parsed) -> int:
@@ -68,7 +65,7 @@ def _run(parsed: Parsed) -> int:
     return int(command.run(parsed))
 
 
-def _defect(error: Exception) -> str:
+def _defect(error: BaseException) -> str:
     """Name a defect by its kind and place, without the values that a traceback or its message might show."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

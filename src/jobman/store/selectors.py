@@ -21,7 +21,7 @@ def resolve(store: Store, selector: str) -> str:
         JobNotFoundError: none.
     """
     if not _is_text(selector):
-        raise JobNotFoundError(selector=ascii(selector)[1:-1])
+        raise JobNotFoundError(selector=selector)
     if is_id(selector) and _select(store, "id = ?", selector):
         return selector
     if is_id_prefix(selector):

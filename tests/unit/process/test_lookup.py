@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Stage, int, bytes, str, str]] = {
         errno.ENOENT,
         b"\xff\n\x1b'",
         "executable_not_found",
-        'executable "\\udcff\\n\\x1b\'" was not found in PATH',
+        'executable "\\xff\\n\\x1b\'" was not found in PATH',
     ),
 }
 
