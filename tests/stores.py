@@ -15,6 +15,7 @@ from jobman.model.spec import JobSpec
 from jobman.store.commit import commit, commit_submission
 from jobman.store.connection import Store, open_store
 from jobman.store.migrations import MIGRATIONS
+from jobman.store.migrations._apply import migration_text
 from tests.moves import EPOCH_NS
 from tests.support import DEADLINE_S, clean_environment
 
@@ -44,6 +45,17 @@ def commit_all(store: Store, history: Iterable[Transition], spec: JobSpec | None
     commit_submission(store, first, spec or plain_spec(name=first.after.job.name))
     for transition in others:
         commit(store, transition)
+
+
+def downgrade(store: Store) -> None:
+    """Take an open store back to the schema of version 1: everything that later migrations added goes."""
+    statements = ["PRAGMA foreign_keys=OFF"]
+    rows = store.execute("SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type = 'table'")
+    statements += [f"DROP {kind} {name}" for kind, name in rows]
+    name, checksum = MIGRATIONS[0]
+    statements += [migration_text(name), "PRAGMA user_version=1", "PRAGMA foreign_keys=ON"]
+    store.execute(";".join(statements))
+    store.execute("INSERT INTO schema_migrations VALUES (1, 0, '0', ?)", (checksum,))
 
 
 def tables(store: Store) -> list[str]:

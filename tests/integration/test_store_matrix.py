@@ -13,10 +13,14 @@ from typing import NamedTuple
 import pytest
 
 import jobman.store
-from jobman.errors import ClaimError, JobmanError, RevisionConflictError, StoreFailureError
+from jobman.errors import ClaimError, JobmanError, LimitConflictError, RevisionConflictError, StoreFailureError
 from jobman.model.spec import Dependency
 from jobman.model.state import JobOutcome, JobPhase
+from jobman.model.waits import WaitKind
+from jobman.policy.admission import IDLE_AFTER_NS, Request, StatedLimits
+from jobman.policy.conditions import ConditionState
 from jobman.policy.waiting import DependencyState
+from jobman.store.admissions import enqueue, forget_fitting, note_fitting, settle
 from jobman.store.claim import Claimant, claim_job
 from jobman.store.commit import (
     append_events,
@@ -26,11 +30,13 @@ from jobman.store.commit import (
     record_signalled,
     renew_lease,
 )
+from jobman.store.conditions import record_evaluations
 from jobman.store.connection import Store, _connect
 from jobman.store.dependencies import record_observations
-from jobman.store.migrations._apply import create_schema
+from jobman.store.limits import apply_all, apply_stated
+from jobman.store.migrations._apply import create_schema, upgrade_schema
 from tests.moves import EXAMPLE_JOB_ID, PLAIN, derived_id, instant, submitted, walk
-from tests.stores import commit_all, dump, dump_at, fast_store, fresh_id, plain_spec
+from tests.stores import commit_all, downgrade, dump, dump_at, fast_store, fresh_id, plain_spec
 
 Write = Callable[[Store], object]
 OTHER_ID = derived_id(EXAMPLE_JOB_ID, "job", 2)
@@ -48,6 +54,8 @@ _INSERT_EVENT = (
     "INSERT INTO state_events (id, kind, entity_id, job_id, revision, type, at_ns)"
     " VALUES ('x', 'supervisor', '{owner}', '{job}', 8, 'x', 0)"
 )
+_INSERT_REQUEST = "INSERT INTO admission_requests (job_id, pool, slots, eligible_at_ns) VALUES ('{job}', 'gpu', 2, 1)"
+_INSERT_EVALUATION = "INSERT INTO wait_evaluations VALUES ('{job}', 0, 'delay', 1, {at_ns}, NULL, NULL)"
 
 
 class Row(NamedTuple):
@@ -126,6 +134,55 @@ def _observations(store: Store) -> Write:
     return lambda one: record_observations(one, EXAMPLE_JOB_ID, [state], instant(9).wall_ns)
 
 
+def _queued(store: Store, *job_ids: str) -> None:
+    for place, job_id in enumerate(job_ids):
+        commit_all(store, walk("claim", "enqueue_full", job_id=job_id))
+        enqueue(store, Request(job_id, "gpu", 2, place))
+
+
+def _enqueue(store: Store) -> Write:
+    commit_all(store, walk("claim", "enqueue_full"))
+    return lambda one: enqueue(one, Request(EXAMPLE_JOB_ID, "gpu", 2, 7))
+
+
+def _note(store: Store) -> Write:
+    _queued(store, EXAMPLE_JOB_ID)
+    return lambda one: note_fitting(one, EXAMPLE_JOB_ID, 7)
+
+
+def _forget(store: Store) -> Write:
+    _queued(store, EXAMPLE_JOB_ID)
+    note_fitting(store, EXAMPLE_JOB_ID, 7)
+    return lambda one: forget_fitting(one, EXAMPLE_JOB_ID)
+
+
+def _settle(store: Store) -> Write:
+    _queued(store, EXAMPLE_JOB_ID, OTHER_ID)
+    return lambda one: settle(one, Request(OTHER_ID, "gpu", 2, 1), EXAMPLE_JOB_ID, now_ns=IDLE_AFTER_NS)
+
+
+def _stated(store: Store) -> Write:
+    _queued(store, EXAMPLE_JOB_ID)
+    return lambda one: apply_stated(one, StatedLimits(states_store_wide=True, store_wide=3, pools={"gpu": 2}))
+
+
+def _all(store: Store) -> Write:
+    apply_stated(store, StatedLimits(states_store_wide=True, store_wide=3, pools={"gpu": 2}))
+    commit_all(store, walk("claim", "enqueue_full"))
+    return lambda one: apply_all(one, StatedLimits(states_store_wide=False, store_wide=None, pools={}))
+
+
+def _evaluations(store: Store) -> Write:
+    commit_all(store, walk("claim", "await_prerequisites"))
+    state = ConditionState(0, WaitKind.DELAY, 1, instant(2).wall_ns, None, None)
+    return lambda one: record_evaluations(one, EXAMPLE_JOB_ID, [state])
+
+
+def _upgrade(store: Store) -> Write:
+    downgrade(store)
+    return upgrade_schema
+
+
 def _schema(store: Store) -> Write:
     # Not what a first command does step by step, but the state in which it comes to create the tables.
     for kind, name in store.execute(
@@ -178,7 +235,35 @@ ROWS = {
         "UPDATE dependencies SET observed_revision = 1, observed_outcome = 'lost'",
         None,
     ),
+    "enqueue": Row(
+        enqueue,
+        _enqueue,
+        _INSERT_REQUEST.format(job=EXAMPLE_JOB_ID),
+        None,
+    ),
+    "note_fitting": Row(note_fitting, _note, "UPDATE admission_requests SET fits_since_ns = 1", None),
+    "forget_fitting": Row(forget_fitting, _forget, "DELETE FROM admission_requests", None),
+    "settle": Row(settle, _settle, "DELETE FROM admission_requests", None),
+    "apply_stated": Row(
+        apply_stated,
+        _stated,
+        "UPDATE admission_requests SET slots = 4",
+        LimitConflictError,
+    ),
+    "apply_all": Row(
+        apply_all,
+        _all,
+        _INSERT_REQUEST.format(job=EXAMPLE_JOB_ID),
+        LimitConflictError,
+    ),
+    "record_evaluations": Row(
+        record_evaluations,
+        _evaluations,
+        _INSERT_EVALUATION.format(job=EXAMPLE_JOB_ID, at_ns=instant(2).wall_ns),
+        None,
+    ),
     "create_schema": Row(create_schema, _schema, "", None),
+    "upgrade_schema": Row(upgrade_schema, _upgrade, "", None),
 }
 EVERY_ROW = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 
@@ -272,8 +357,8 @@ def _expect(row: Row, write: Write, store: Store) -> None:
 def _disturb(state: Path, row: Row) -> None:
     """Let another connection get in first."""
     other = Store(str(state), _connect(f"{state}/jobman.db"), read_only=False)
-    if row.function is create_schema:
-        create_schema(other)
+    if row.function in (create_schema, upgrade_schema):
+        row.function(other)
     else:
         with other.write():
             other.execute(row.disturb)

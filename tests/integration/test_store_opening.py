@@ -20,6 +20,7 @@ from jobman.errors import (
 )
 from jobman.store import safety
 from jobman.store.connection import open_store
+from jobman.store.migrations import SCHEMA_VERSION
 from tests.moves import EXAMPLE_JOB_ID, walk
 from tests.stores import commit_all, outputs, start_python
 from tests.support import Cli
@@ -263,12 +264,14 @@ def _replaced(content: bytes) -> Callable[[Path], None]:
         ),
         pytest.param(_altered("DELETE FROM schema_migrations"), StoreForeignError, "migrations", id="no history"),
         pytest.param(
-            _altered("INSERT INTO schema_migrations VALUES (2, 0, '', '')"),
+            _altered("INSERT INTO schema_migrations SELECT max(version) + 1, 0, '', '' FROM schema_migrations"),
             StoreForeignError,
             "migrations",
             id="too long",
         ),
-        pytest.param(_altered("UPDATE schema_migrations SET version = 2"), StoreForeignError, "migrations", id="gap"),
+        pytest.param(
+            _altered("UPDATE schema_migrations SET version = version + 10"), StoreForeignError, "migrations", id="gap"
+        ),
         pytest.param(
             _altered("PRAGMA foreign_keys=OFF; DROP TABLE schema_migrations"),
             StoreFailureError,
@@ -379,14 +382,14 @@ print(store.execute("SELECT count(*) FROM schema_migrations")[0][0], store.execu
 def test_first_commands_that_start_together_all_succeed(state: Path) -> None:
     """O.19."""
     processes = [start_python(state, _OPEN, str(state / "new" / "state")) for _ in range(16)]
-    assert outputs(processes) == ["1 wal\n"] * 16
+    assert outputs(processes) == [f"{SCHEMA_VERSION} wal\n"] * 16
 
 
 def test_the_connection_is_as_the_contract_says(state: Path) -> None:
     store = open_store(str(state))
     pragmas = ("journal_mode", "synchronous", "foreign_keys", "application_id", "user_version")
     values = [store.execute(f"PRAGMA {name}")[0][0] for name in pragmas]
-    assert values == ["wal", 2, 1, 0x4A4F424D, 1]
+    assert values == ["wal", 2, 1, 0x4A4F424D, SCHEMA_VERSION]
     store.close()
 
 

@@ -45,7 +45,8 @@ def look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attem
 
 def _look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:
     verdict, request = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
-    return Attempt(verdict, load_request(store, request.job_id) is not None)
+    # One that was skipped as idle has a place that says so: the attempt has to write, as one without a place.
+    return Attempt(verdict, load_request(store, request.job_id) is not None and not verdict.returns)
 
 
 def attempt(store: Store, snapshot: Snapshot, spec: JobSpec, *, clock: Clock, now: Now) -> Snapshot:
