@@ -8,13 +8,23 @@ from jobman.cli import flags
 from tests.support import Cli, eventually, processes_of, stock
 
 TRUE = ("--", "true")
-NO_SELECTOR = [("",), (" ",)]
-NO_DURATION = [("",), ("5",), ("-1s",), ("1y",), ("1 s",), ("99999999999h",)]
-NO_TIME = [("",), ("now",), ("2027-01-31",), ("2027-01-31T08:00:00",), ("2027-02-30T08:00:00Z",), ("1e9",)]
-NO_LIMIT = [("",), ("0",), ("-1",), ("1.5",), ("0x10",), ("Unlimited",), ("infinite",), ("9223372036854775808",)]
+Values = list[tuple[str, ...]]
+NO_SELECTOR: Values = [("",), (" ",)]
+NO_DURATION: Values = [("",), ("5",), ("-1s",), ("1y",), ("1 s",), ("99999999999h",)]
+NO_TIME: Values = [("",), ("now",), ("2027-01-31",), ("2027-01-31T08:00:00",), ("2027-02-30T08:00:00Z",), ("1e9",)]
+NO_LIMIT: Values = [
+    ("",),
+    ("0",),
+    ("-1",),
+    ("1.5",),
+    ("0x10",),
+    ("Unlimited",),
+    ("infinite",),
+    ("9223372036854775808",),
+]
 FILE = ("--wait-file", "x")
 
-BAD: dict[str, list[tuple[str, ...]]] = {
+BAD: dict[str, Values] = {
     "after-success": NO_SELECTOR,
     "after-finish": NO_SELECTOR,
     "after-failed": NO_SELECTOR,
@@ -23,9 +33,9 @@ BAD: dict[str, list[tuple[str, ...]]] = {
     "wait-delay": NO_DURATION,
     "wait-file": [("",)],
     "wait-mode": [("", *FILE), ("some", *FILE), ("ALL", *FILE), ("any",)],
-    "wait-poll": [("0", *FILE), ("0s", *FILE), *((word, *FILE) for (word,) in NO_DURATION), ("1s",)],
+    "wait-poll": [("0", *FILE), ("0s", *FILE), *((*words, *FILE) for words in NO_DURATION), ("1s",)],
     "wait-abort-at": [
-        *((word, *FILE) for (word,) in NO_TIME),
+        *((*words, *FILE) for words in NO_TIME),
         ("1969-12-31T23:59:59Z", *FILE),
         ("2099-01-01T00:00:00Z",),
     ],
