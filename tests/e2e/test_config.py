@@ -1,0 +1,172 @@
+"""Configuration through the installed command (contract, A.0, C.1, K.1 and K.7; D9 and D16)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import Cli
+
+VARIABLE = "JOBMAN_CONCURRENCY_MAX_ACTIVE_SLOTS"
+TRUE = ("--", "true")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The path of a configuration file that does not exist yet."""
+    return tmp_path / "jobman.yml"
+
+
+def user_file(cli: Cli) -> Path:
+    """Return the path of the user's file, its directory made."""
+    path = Path(cli.environment["HOME"]) / ".config" / "jobman" / "jobman.yml"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def imported(stderr: str) -> set[str]:
+    """Return the modules that an interpreter has loaded, as PYTHONPROFILEIMPORTTIME tells."""
+    return {line.rpartition("|")[2].strip() for line in stderr.splitlines() if line.startswith("import time:")}
+
+
+def test_config_alone_explains_itself_and_makes_no_store(cli: Cli) -> None:
+    assert cli("config").out == cli("help", "config").out
+    assert not cli.state.exists()
+
+
+def test_a_subcommand_that_is_not_there_is_refused(cli: Cli) -> None:
+    """D16."""
+    cli.refuses("config", "bogus", status=2, says="config: unknown command 'bogus'")
+    cli.refuses("config", "apply", "x", status=2, says="config apply: accepts 0 arg(s), received 1")
+    assert not cli.state.exists()
+
+
+def test_apply_counts_the_sources_of_which_the_defaults_are_one(cli: Cli, file: Path) -> None:
+    assert cli("config", "apply").out == "applied\t1 sources\n"
+    file.write_text("")
+    assert cli("config", "apply", "--config", str(file)).out == "applied\t2 sources\n"
+    user_file(cli).write_text("concurrency: {pools: {gpu: 1}}\n")
+    assert cli("--config", str(file), "config", "apply").out == "applied\t3 sources\n"
+    cli.environment[VARIABLE] = "4"
+    assert cli("config", "apply", "--config", str(file)).out == "applied\t4 sources\n"
+
+
+def test_a_limit_that_run_has_read_holds_for_later_jobs_too(cli: Cli, file: Path) -> None:
+    """D9: ``run`` states what its configuration states, and what it does not state stays."""
+    file.write_text("concurrency: {pools: {gpu: 2}}\n")
+    cli.finish("true", flags=("--config", str(file), "--pool", "gpu"))
+    cli.finish("true", flags=("--pool", "gpu", "--slots", "2"))
+
+    cli.refuses("run", "--pool", "gpu", "--slots", "3", *TRUE, status=5, says="3 slot(s) never fit into pool gpu")
+
+
+def test_apply_takes_away_what_is_not_stated(cli: Cli, file: Path) -> None:
+    """D9."""
+    file.write_text("concurrency: {max_active_slots: 2, pools: {gpu: 1}}\n")
+    cli("config", "apply", "--config", str(file))
+    cli.refuses("run", "--slots", "3", *TRUE, status=5, says="3 slot(s) never fit into the store-wide limit")
+
+    cli("config", "apply")
+
+    cli.refuses("run", "--pool", "gpu", *TRUE, status=5, says="there is no pool 'gpu'")
+    cli.finish("true", flags=("--slots", "3"))
+
+
+def test_a_pool_in_use_is_not_taken_away(cli: Cli, file: Path) -> None:
+    """D16: a conflict is one, status 5."""
+    file.write_text("concurrency: {pools: {gpu: 1}}\n")
+    job = cli.run("sleep", "60", flags=("--config", str(file), "--pool", "gpu"))
+    cli.await_phase(job, "running")
+
+    cli.refuses("config", "apply", status=5, says=f"pool gpu cannot be changed: it is in use (job {job})")
+
+    cli("cancel", "--wait", job)
+    cli("config", "apply")
+
+
+def test_a_limit_below_what_is_queued_is_refused_and_the_job_goes_on(cli: Cli, file: Path) -> None:
+    file.write_text("concurrency: {pools: {gpu: 2}}\n")
+    held = cli.run("sleep", "60", flags=("--config", str(file), "--pool", "gpu"))
+    cli.await_phase(held, "running")
+    wide = cli.run("true", flags=("--pool", "gpu", "--slots", "2"))
+    cli.await_phase(wide, "queued")
+    file.write_text("concurrency: {pools: {gpu: 1}}\n")
+
+    cli.refuses("config", "apply", "--config", str(file), status=5, says=f"1 slot(s) are too few (job {wide})")
+    cli.refuses("run", "--config", str(file), *TRUE, status=5, says=f"1 slot(s) are too few (job {wide})")
+
+    cli("cancel", "--wait", held)
+    assert cli.wait(wide) == "success"
+
+
+def test_the_variable_wins_over_the_files(cli: Cli, file: Path) -> None:
+    file.write_text("concurrency: {max_active_slots: 1}\n")
+    cli.environment[VARIABLE] = "2"
+
+    cli.finish("true", flags=("--config", str(file), "--slots", "2"))
+
+    cli.refuses("run", "--config", str(file), "--slots", "3", *TRUE, status=5, says="the store-wide limit")
+
+
+@pytest.mark.parametrize("value", ["", "0", "many"])
+def test_a_variable_that_is_not_understood_is_refused_and_nothing_is_stored(cli: Cli, value: str) -> None:
+    cli.environment[VARIABLE] = value
+
+    for words in (("run", *TRUE), ("config", "apply")):
+        cli.refuses(*words, status=2, says=f"invalid configuration: {VARIABLE}: expected a number of slots from 1")
+
+    assert cli.has_no_job()
+
+
+def test_a_file_that_is_not_there_is_a_failure_and_its_content_a_mistake(cli: Cli, file: Path) -> None:
+    """C: 1 and 2."""
+    for words in (("run", *TRUE), ("config", "apply")):
+        file.unlink(missing_ok=True)
+        cli.refuses("--config", str(file), *words, status=1, says=f"{file}: no such file or directory")
+        cli.refuses("--config", str(file.parent), *words, status=1, says="is a directory")
+        file.write_text("concurrency:\n  pools:\n    gpu: many\n")
+        cli.refuses("--config", str(file), *words, status=2, says=f"{file}:3:10: gpu: expected a number of slots")
+
+    assert cli.has_no_job()
+
+
+def test_whoever_needs_no_configuration_does_not_care_for_it(cli: Cli, file: Path) -> None:
+    """A.0, O.20: what looks, and what ends an emergency, works whatever the files say."""
+    job = cli.run("sh", "-c", "echo hello; exec sleep 60", flags=("--name", "held"))
+    cli.await_phase(job, "running")
+    file.write_text("{broken")
+    user_file(cli).write_text("- broken\n")
+    cli.environment[VARIABLE] = "broken"
+    missing = str(file.parent / "missing.yml")
+
+    for config in (str(file), missing):
+        for words in (("list",), ("status", job), ("show", job), ("show", "run", job, "1"), ("logs", job)):
+            assert cli("--config", config, *words).err == ""
+        assert cli("--config", config, "pause", job).out == f"{job}\tpaused\n"
+        assert cli("--config", config, "resume", job).out == f"{job}\trunning\n"
+    assert cli("--config", str(file), "cancel", job).status == 0
+    assert cli("--config", missing, "wait", job, status=1).out == f"{job}\tcancelled\n"
+
+
+def test_run_loads_the_yaml_reader_only_for_a_file(cli: Cli, file: Path) -> None:
+    """C1: without a file, configuration costs two stat calls."""
+    cli.environment["PYTHONPROFILEIMPORTTIME"] = "1"
+
+    without = imported(cli("run", *TRUE).err)
+    file.write_text("")
+    with_one = imported(cli("run", "--config", str(file), *TRUE).err)
+
+    assert "jobman.config.load" in without
+    assert "yaml" not in without
+    assert "yaml" in with_one
+    del cli.environment["PYTHONPROFILEIMPORTTIME"]
+    for job in cli.json("list", "--all")["jobs"]:
+        cli.wait(job["id"])
+
+
+def test_an_empty_home_has_no_configuration(cli: Cli) -> None:
+    """Field case 14."""
+    cli.environment["HOME"] = ""
+
+    assert cli("config", "apply").out == "applied\t1 sources\n"
