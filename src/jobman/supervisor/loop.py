@@ -81,8 +81,12 @@ class Loop:
         except RevisionConflictError:
             self._woken = True
             self._observer.reload()
-        except (StoreBusyError, StoreFailureError):
-            self._postpone()
+        except StoreBusyError:
+            # It queued for as long as a target may go undrained; after a look at the pipes it queues again.
+            self._postpone(_BREATH_NS)
+        except StoreFailureError:
+            self._postpone(self._store_pause_ns)
+            self._store_pause_ns = min(_RETRY_LAST_NS, 2 * self._store_pause_ns)
         return True
 
     def _decide(self) -> Decision:
@@ -125,9 +129,8 @@ class Loop:
             self._observer.distrust()
             raise
 
-    def _postpone(self) -> None:
-        self._store_retry_ns = self._clock.monotonic_ns() + self._store_pause_ns
-        self._store_pause_ns = min(_RETRY_LAST_NS, 2 * self._store_pause_ns)
+    def _postpone(self, pause_ns: int) -> None:
+        self._store_retry_ns = self._clock.monotonic_ns() + pause_ns
         if self._owner.store.is_replaced():
             self._observer.store_gone = True
             self._store_retry_ns = 0
