@@ -6,7 +6,7 @@ import time
 
 from jobman import recovery
 from jobman.errors import NoActiveRunError, RevisionConflictError, WaitTimeoutError
-from jobman.model.state import JobPhase
+from jobman.model.state import JobOutcome, JobPhase
 from jobman.model.transitions import stopping
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.stopping import request_cancel
@@ -35,7 +35,7 @@ _NANOSECONDS = 1_000_000_000
 def cancel(store: Store, job_id: str, clock: Clock, *, run_number: int | None = None) -> Job:
     """Make it durable that the job is to end as ``cancelled``, and wake its supervisor, which sends the signals (D27).
 
-    Idempotent: a job that is stopping or completed stays as it is.
+    Idempotent: a job that is stopping or completed stays as it is. Of a lost one, what is still alive is stopped (D25).
 
     Args:
         store: the store.
@@ -53,7 +53,12 @@ def cancel(store: Store, job_id: str, clock: Clock, *, run_number: int | None = 
             _require_active(store, snapshot.job, run_number)
         return request_cancel(snapshot, now)
 
-    return _intend(store, job_id, clock, request)
+    job = _intend(store, job_id, clock, request)
+    if job.outcome == JobOutcome.LOST:
+        from jobman.service.survivors import stop_survivors  # rarely needed
+
+        stop_survivors(store, job_id, clock)
+    return job
 
 
 def pause(store: Store, job_id: str, clock: Clock) -> Job:

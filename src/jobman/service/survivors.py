@@ -1,0 +1,46 @@
+"""Stopping what is left of a lost job: its supervisor is dead, so the client has to (D25, D42)."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from jobman import process, recovery
+from jobman.recovery.losing import survivors_of
+from jobman.store.jobs import load_runs, load_supervisor
+from jobman.store.specs import load_spec
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobman.clock import Clock
+    from jobman.store.connection import Store
+
+_LOOK_EVERY_S = 0.02
+_INSISTENCE_NS = 5_000_000_000
+
+
+def stop_survivors(store: Store, job_id: str, clock: Clock) -> None:
+    """Ask the living processes of a lost job's last run to end, insist after the job's grace, and free its slots.
+
+    Only processes that are proved to belong to the run are signalled; where that cannot be known, none is.
+    """
+    supervisor = load_supervisor(store, job_id)
+    runs = load_runs(store, [job_id]).get(job_id, [])
+    if supervisor is None or not runs:
+        return
+
+    def alive() -> tuple[process.Member, ...]:
+        return survivors_of(runs[-1], supervisor) or ()
+
+    for member in alive():
+        process.signal_member(member, signal.SIGTERM)
+        process.signal_member(member, signal.SIGCONT)
+    stop = load_spec(store, job_id).stop
+    deadline_ns = clock.monotonic_ns() + stop.grace_ns
+    while alive() and clock.monotonic_ns() < deadline_ns:
+        time.sleep(_LOOK_EVERY_S)
+    deadline_ns = clock.monotonic_ns() + _INSISTENCE_NS
+    while stop.force_after_grace and alive() and clock.monotonic_ns() < deadline_ns:
+        process.kill_all(alive)
+        time.sleep(_LOOK_EVERY_S)
+    recovery.reconcile(store, job_id, clock)

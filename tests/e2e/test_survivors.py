@@ -1,0 +1,54 @@
+"""What is alive of a job whose supervisor was killed, and how it is stopped (D25, D42; field case 4)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support import Cli, eventually, supervisor_pids
+
+STUBBORN = "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done"
+
+
+def _is_alive(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}")
+
+
+@pytest.fixture
+def orphan(cli: Cli) -> int:
+    """A target that ignores SIGTERM and whose supervisor is dead; its PID."""
+    cli.run("sh", "-c", STUBBORN, flags=("--name", "orphan", "--stop-grace", "200ms"))
+    written = Path(cli.cwd) / "pid"
+    eventually(lambda: written.exists() and written.read_text().strip())
+    (supervisor,) = supervisor_pids(cli.state)
+    os.kill(supervisor, signal.SIGKILL)
+    eventually(lambda: not supervisor_pids(cli.state))
+    return int(written.read_text())
+
+
+def test_a_lost_job_says_what_is_still_alive(cli: Cli, orphan: int) -> None:
+    assert cli("status", "orphan").out.split("\t")[2:4] == ["completed", "lost"]
+    assert f"pid {orphan}" in cli("show", "orphan").out
+    assert _is_alive(orphan)
+    cli("cancel", "orphan")
+
+
+def test_cancel_stops_the_survivors_of_a_lost_job_and_frees_its_slots(cli: Cli, orphan: int) -> None:
+    cli("status", "orphan")
+    assert "released_at" not in cli.json("show", "orphan")["admission"]
+
+    cli("cancel", "orphan")
+
+    eventually(lambda: not _is_alive(orphan))
+    assert "released_at" in cli.json("show", "orphan")["admission"]
+
+
+def test_slots_are_free_as_soon_as_the_survivor_has_ended_by_itself(cli: Cli, orphan: int) -> None:
+    cli("status", "orphan")
+    os.kill(orphan, signal.SIGKILL)
+    eventually(lambda: not _is_alive(orphan))
+
+    eventually(lambda: cli("list") and "released_at" in cli.json("show", "orphan")["admission"])
