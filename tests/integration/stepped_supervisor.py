@@ -31,6 +31,8 @@ from jobman.testing import FakeClock
 SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR
+# Who is left of a tree is looked up anew every 20 ms.
+TICK = 25_000_000
 
 
 class Stepped(Loop):
@@ -68,17 +70,18 @@ class Story:
             self._loop.step()
             time.sleep(0.001)
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Go round, while the clock stands still, until ``condition`` holds."""
+    def until(self, condition: Callable[[], bool], what: str, *, tick_ns: int = 0) -> None:
+        """Go round until ``condition`` holds; the clock stands still, or goes on by ``tick_ns`` each time."""
         deadline = time.monotonic() + 10
         while not condition():
             assert time.monotonic() < deadline, f"{what}: {self.snapshot()}"
             self._loop.step()
+            self.clock.advance(tick_ns)
             time.sleep(0.001)
 
-    def until_phase(self, phase: str) -> None:
+    def until_phase(self, phase: str, *, tick_ns: int = 0) -> None:
         """Go round until the job is in ``phase``."""
-        self.until(lambda: self.snapshot().job.phase == phase, phase)
+        self.until(lambda: self.snapshot().job.phase == phase, phase, tick_ns=tick_ns)
 
     def pass_time(self, ns: int) -> None:
         """Let time pass, then go round."""
@@ -138,7 +141,7 @@ def run_timeout(state: str) -> None:
     story.pass_time(5 * SECOND - 1)
     assert story.alive()
     story.pass_time(1)
-    story.until_phase("completed")
+    story.until_phase("completed", tick_ns=TICK)
     (run,) = load_runs(story.store, [story.job_id])[story.job_id]
     assert (run.outcome, run.exit and run.exit.signal) == ("timed_out", "killed")
     assert run.completed_at_ns is not None
@@ -194,7 +197,7 @@ def drain(state: str) -> None:
     story.pass_time(5 * SECOND - 1)
     assert story.phase() != "completed"
     story.pass_time(1)
-    story.until_phase("completed")
+    story.until_phase("completed", tick_ns=TICK)
     (ended,) = load_runs(story.store, [story.job_id])[story.job_id]
     assert (ended.outcome, ended.logs.health) == ("success", "degraded")
     assert ended.logs.diagnostic_code == "descendant_holds_output"
