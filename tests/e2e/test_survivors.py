@@ -51,4 +51,8 @@ def test_slots_are_free_as_soon_as_the_survivor_has_ended_by_itself(cli: Cli, or
     os.kill(orphan, signal.SIGKILL)
     eventually(lambda: not _is_alive(orphan))
 
-    eventually(lambda: cli("list") and "released_at" in cli.json("show", "orphan")["admission"])
+    def is_released() -> bool:
+        cli("list")
+        return "released_at" in cli.json("show", "orphan")["admission"]
+
+    eventually(is_released)
