@@ -7,10 +7,11 @@ BIN := $(VENV)/bin
 USE := $(VENV)/.installed
 DEVELOP := $(VENV)/.installed-dev
 
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo shards test check bench docs clean
 
 help:
 	@echo "make demo    run the two-step pipeline of examples/ and tell its story"
+	@echo "make shards  run the four analyses of examples/ that share a pool of two slots"
 	@echo "make test    make check, then every test, with coverage"
 	@echo "make check   linters, format, types, layers of imports"
 	@echo "make bench   measure, and compare with the budgets (ROW=name for one row)"
@@ -27,6 +28,9 @@ $(DEVELOP): pyproject.toml .ci/venv
 
 demo: $(USE)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/pipeline/run.sh
+
+shards: $(USE)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/shards/run.sh
 
 check: $(DEVELOP)
 	$(BIN)/ruff check .
