@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 ACKNOWLEDGEMENT_TIMEOUT_MS = 32_000
-_OUTER_NAMES = (b"JOB_ID", b"JOB_NAME", b"RUN_ID", b"RUN_NUMBER", b"POOL", b"SLOTS")
+_OUTER_NAMES = (b"JOB_ID", b"JOB_NAME", b"RUN_ID", b"RUN_NUMBER", b"POOL", b"SLOTS", b"EVENT_ID")
 _SITES = ("site-packages", "dist-packages")
 
 
