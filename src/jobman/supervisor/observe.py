@@ -156,10 +156,16 @@ class Observer:
 
     def _leave_the_gate(self) -> None:
         # Not inside a transaction: it may be rolled back, and the job be waiting again.
-        passed = self.snapshot.job.phase not in _BEFORE_THE_GATE and not self._store.in_transaction()
-        if self.watch is not None and passed:
+        if self.watch is None or self._store.in_transaction():
+            return
+        job = self.snapshot.job
+        # Admitted jobs are "starting" again; a probe must be gone before the run looks for children to reap.
+        if job.phase not in _BEFORE_THE_GATE or job.prerequisites_satisfied_at_ns is not None:
             self.watch.close()
             self.watch = None
+        elif job.phase == JobPhase.PAUSED:
+            # Nobody would take in their results or end them in time, and one that has ended would keep the loop awake.
+            self.watch.close()
 
     def _look_for_slots(self) -> Attempt | None:
         """Return what an attempt would come to; asked again only when the store or time may have changed it."""

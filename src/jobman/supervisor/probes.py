@@ -1,7 +1,7 @@
 """Probes: small programs that answer a wait condition, watched by the loop like any other child (D30).
 
-A probe has a process group of its own, an argument vector and no shell, a time limit after which the group is killed,
-and an output limit after which its output is thrown away unread.
+A probe has a process group of its own, an argument vector and no shell, and a time limit after which the group is
+killed. Its output is read and thrown away, a block at a time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ class ProbeRun:
         self._identity: ProcessIdentity | None = None
         self._pipes: set[int] = set()
         self._result_fd: int | None = None
-        self._read_bytes = 0
         self._result: Evaluation | None = None
         self._start(probe, context)
 
@@ -114,9 +113,8 @@ class ProbeRun:
                 block = os.read(descriptor, _READ_BYTES)
             except BlockingIOError:
                 continue
-            self._read_bytes += len(block)
-            if not block or self._read_bytes > self._probe.output_limit:
-                # It may go on to write into a pipe that nobody reads; that is its own affair.
+            # What a probe says is kept nowhere, within its limit or beyond; with the pipe closed it would die of it.
+            if not block:
                 self._pipes.discard(descriptor)
                 os.close(descriptor)
 
