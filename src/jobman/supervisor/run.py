@@ -216,7 +216,7 @@ class ActiveRun:
         """Send SIGTERM to the tree, once; a stopped member is continued, or it would not get the signal."""
         self.ladder = self.ladder._replace(asked_ns=self.context.clock.monotonic_ns())
         if self._tree is not None:
-            ask(process.members(self._tree))
+            ask(process.members(self._tree), suspended=self._suspended)
         self._forget_members()
 
     def insist(self) -> None:

@@ -10,28 +10,42 @@ from jobman.values import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from jobman.model.identity import ProcessIdentity
+
 _STOPPED = "T"
+_WAITING = "D"
 _ROUNDS = 50
 
 
-def ask(members: Iterable[process.Member]) -> None:
-    """Send SIGTERM to every member, then SIGCONT to those that are stopped, which would not see it otherwise."""
+def ask(members: Iterable[process.Member], *, suspended: bool = False) -> None:
+    """Send SIGTERM to every member, then SIGCONT to those that are stopped, which would not see it otherwise.
+
+    Args:
+        members: the tree.
+        suspended: we have stopped it, so that every member gets SIGCONT: one that waits in the kernel, such as for a
+            child between ``vfork`` and ``exec``, does not look stopped yet and would stop before it handled SIGTERM.
+    """
     members = tuple(members)
     for member in members:
         process.signal_member(member, signal.SIGTERM)
     for member in members:
-        if member.state == _STOPPED:
+        if suspended or member.state == _STOPPED:
             process.signal_member(member, signal.SIGCONT)
 
 
 def suspend(list_members: Callable[[], Iterable[process.Member]]) -> None:
     """Send SIGSTOP to every member until a look finds none that runs: one may fork between the look and the signal."""
+    signalled: set[ProcessIdentity] = set()
     for _ in range(_ROUNDS):
-        running = [member for member in list_members() if member.state != _STOPPED]
+        # One that waits in the kernel stops before its next instruction, which may be as late as the resumption: a
+        # parent waits for its stopped child between vfork and exec.
+        members = [member for member in list_members() if member.state != _STOPPED]
+        running = [member for member in members if member.state != _WAITING or member.identity not in signalled]
         if not running:
             return
         for member in running:
             process.signal_member(member, signal.SIGSTOP)
+            signalled.add(member.identity)
 
 
 def resume(members: Iterable[process.Member]) -> None:
