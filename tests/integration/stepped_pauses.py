@@ -217,6 +217,23 @@ def cancellation(state: str) -> None:
     assert (story.snapshot().job.total_paused_ns, len(runs(story))) == (HOUR, 1)
 
 
+def unseen(state: str) -> None:
+    """A pause that is undone before the supervisor has seen it needs no signal, and is confirmed all the same."""
+    story = Story(state, shell(LOOP))
+    story.until_phase("running")
+    for verbs in ((control.pause, control.resume), (control.pause,), (control.resume, control.pause)):
+        for verb in verbs:
+            ask(story, verb)
+            story.clock.advance(1)
+        run = story.snapshot().run
+        assert run is not None
+        assert run.signalled_at_ns is None
+        story.until(lambda: bool((run := story.snapshot().run) and run.signalled_at_ns), "confirmed")
+        assert run.identity is not None
+        assert (state_of(run.identity.pid) in ("T", "D")) == (verbs[-1] is control.pause)
+    cancel(story)
+
+
 def busy(state: str) -> None:
     """A tree that forks all the time is stopped as a whole, and each time it is asked to end it can say good-bye."""
     room = Path(state).parent
@@ -327,6 +344,7 @@ STORIES: dict[str, Callable[[str], None]] = {
     "absolute_times": absolute_times,
     "phases": phases,
     "cancellation": cancellation,
+    "unseen": unseen,
     "busy": busy,
     "backoffs": backoffs,
     "jitter": jitter,

@@ -284,9 +284,17 @@ def _executed(seen: Observation, job: Job, run: Run) -> Decision:
         return Decision(Act.SUSPEND, "paused")
     if run.phase == RunPhase.RUNNING and seen.child.suspended:
         return Decision(Act.CONTINUE, "resumed")
+    if _pause_is_unrecorded(seen, run):
+        return Decision(Act.RECORD_SIGNALLED)
     if run.phase == RunPhase.STOPPING:
         return _stopping(seen, job, run)
     return Decision(Act.WAIT, "running", _soonest(seen))
+
+
+def _pause_is_unrecorded(seen: Observation, run: Run) -> bool:
+    """Say whether a client waits to hear of a pause or a resumption that was undone before we saw it."""
+    paused = run.phase == RunPhase.PAUSED or (run.phase == RunPhase.RUNNING and seen.run_budget.paused_ns > 0)
+    return paused and run.signalled_at_ns is None
 
 
 def _failed(_seen: Observation, _job: Job, _run: Run) -> Decision:

@@ -55,6 +55,7 @@ SIGNALLED = _with_run("stopping, cancelled", signalled_at_ns=instant(9).wall_ns)
 TIMING_OUT = SITUATIONS["stopping, run timeout"]
 UNSTARTED = _walked("claim", "admit", "reserve", "cancel")
 PAUSED = SITUATIONS["paused, running"]
+HELD = PAUSED._replace(run=PAUSED.run and PAUSED.run._replace(signalled_at_ns=PAUSED.run.latest_ns()))
 FULL = Attempt(Verdict(Ruling.WAIT, scope=""), enqueued=True)
 MARKING = Attempt(Verdict(Ruling.WAIT, mark="somebody"), enqueued=True)
 NEVER = Attempt(Verdict(Ruling.IMPOSSIBLE), enqueued=True)
@@ -184,10 +185,10 @@ ROWS: dict[str, tuple[Observation, Act]] = {
     "job timeout during a run timeout": (_seen(TIMING_OUT, EXECUTED, job_budget=SPENT), Act.REQUEST_JOB_TIMEOUT),
     "job timeout during a cancellation: nothing new": (_seen(SIGNALLED, EXECUTED, job_budget=SPENT), Act.ASK),
     "job timeout in the drain (D33)": (_seen(RUNNING, DRAINING, job_budget=SPENT), Act.REQUEST_JOB_TIMEOUT),
-    "job timeout while paused: not now": (_seen(PAUSED, SUSPENDED, job_budget=SPENT), Act.WAIT),
+    "job timeout while paused: not now": (_seen(HELD, SUSPENDED, job_budget=SPENT), Act.WAIT),
     "run timeout while running": (_seen(RUNNING, EXECUTED, run_budget=SPENT), Act.REQUEST_RUN_TIMEOUT),
     "run timeout while starting": (_seen(RESERVED, RELEASED, run_budget=SPENT), Act.REQUEST_RUN_TIMEOUT),
-    "run timeout while paused: not now": (_seen(PAUSED, SUSPENDED, run_budget=SPENT), Act.WAIT),
+    "run timeout while paused: not now": (_seen(HELD, SUSPENDED, run_budget=SPENT), Act.WAIT),
     "run timeout ends with the leader (D33)": (_seen(RUNNING, DRAINING, run_budget=SPENT), Act.WAIT),
     "run timeout twice: once is enough": (_seen(TIMING_OUT, EXECUTED, run_budget=SPENT), Act.ASK),
     # --- the launch
@@ -205,7 +206,12 @@ ROWS: dict[str, tuple[Observation, Act]] = {
     # --- running and stopping
     "running: wait": (_seen(RUNNING, EXECUTED), Act.WAIT),
     "paused, but still going: suspend": (_seen(PAUSED, EXECUTED), Act.SUSPEND),
-    "paused and suspended: wait": (_seen(PAUSED, SUSPENDED), Act.WAIT),
+    "paused and suspended: wait": (_seen(HELD, SUSPENDED), Act.WAIT),
+    "paused again before the resumption was seen: say so": (_seen(PAUSED, SUSPENDED), Act.RECORD_SIGNALLED),
+    "resumed before the pause was seen: say so": (
+        _seen(SITUATIONS["running"], EXECUTED, run_budget=Budget(0, 0, paused_ns=1)),
+        Act.RECORD_SIGNALLED,
+    ),
     "resumed, but still suspended: continue": (_seen(RUNNING, SUSPENDED), Act.CONTINUE),
     "cancelled while suspended: ask, which continues it": (_seen(STOPPING, SUSPENDED), Act.ASK),
     "stopping: ask": (_seen(STOPPING, EXECUTED), Act.ASK),
@@ -340,7 +346,7 @@ def test_decisions_say_why(situation: str, reason: Reason) -> None:
         pytest.param(_seen(SITUATIONS["backoff"], backoff_left_ns=9), 9, id="next run"),
         pytest.param(_seen(SITUATIONS["backoff"], backoff_left_ns=9, job_budget=LATER), 7, id="job timeout in backoff"),
         pytest.param(_seen(SITUATIONS["waiting"], dependencies=(_edge(),), job_budget=LATER), 7, id="while waiting"),
-        pytest.param(_seen(PAUSED, SUSPENDED, job_budget=SPENT, run_budget=SPENT), None, id="nothing while paused"),
+        pytest.param(_seen(HELD, SUSPENDED, job_budget=SPENT, run_budget=SPENT), None, id="nothing while paused"),
         pytest.param(_seen(SITUATIONS["paused, waiting"], job_budget=SPENT), None, id="nothing while paused, no run"),
     ],
 )
