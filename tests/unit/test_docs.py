@@ -139,6 +139,19 @@ def test_the_readme_shows_the_example_that_is_run() -> None:
         assert command in story
 
 
+def test_every_page_can_be_found_from_the_first() -> None:
+    index = (DOCS / "index.md").read_text()
+    pages = [page for page in DOCS.rglob("*.md") if page.parent.name in ("guide", "reference")]
+
+    assert [page.name for page in pages if f"]({page.relative_to(DOCS)})" not in index] == []
+
+
+@pytest.mark.parametrize("target", ["demo", "shards", "test", "check", "bench", "docs"])
+def test_every_target_for_developers_is_explained(target: str) -> None:
+    assert f"\n{target}: " in (ROOT / "Makefile").read_text()
+    assert f"\nmake {target} " in (ROOT / "CONTRIBUTING.md").read_text()
+
+
 def test_the_changelog_has_an_entry_for_this_version() -> None:
     assert f"\n## [{jobman.__version__}]\n" in (ROOT / "CHANGELOG.md").read_text()
 
