@@ -192,6 +192,9 @@ def _request(row: Sequence[object], *, competes: bool) -> Request:
 
 
 def _eligible_at_ns(store: Store, wanted_ns: int) -> int:
-    """Never before the newest place in the queue: a clock set back must not let a newcomer to the front."""
-    newest = store.execute("SELECT max(eligible_at_ns) FROM admission_requests")[0][0]
-    return wanted_ns if newest is None else max(wanted_ns, newest)
+    """Never before the newest place in the queue: a clock set back must not let newcomers to the front.
+
+    Not beside it either: IDs are made of the same clock, and the lower ID wins a tie.
+    """
+    newest_ns = store.execute("SELECT max(eligible_at_ns) FROM admission_requests")[0][0]
+    return wanted_ns if newest_ns is None or wanted_ns >= newest_ns else int(newest_ns) + 1
