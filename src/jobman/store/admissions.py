@@ -171,6 +171,20 @@ def is_first(store: Store, job_id: str) -> bool:
     return not rows
 
 
+def next_ahead(store: Store, job_id: str) -> str | None:
+    """Return the queued job whose request is directly before this one's, in whatever pool."""
+    request = load_request(store, job_id)
+    if request is None:
+        return None
+    rows = store.execute(
+        "SELECT request.job_id FROM admission_requests AS request JOIN jobs ON jobs.id = request.job_id"
+        " WHERE (request.eligible_at_ns, request.job_id) < (?, ?) AND jobs.phase = 'queued'"
+        " ORDER BY request.eligible_at_ns DESC, request.job_id DESC LIMIT 1",
+        (request.eligible_at_ns, job_id),
+    )
+    return rows[0][0] if rows else None
+
+
 def requests_to_wake(store: Store, freed: int) -> list[str]:
     """Return whom a release of ``freed`` slots should wake: those that fit now, in queue order, and one to spare."""
     limits = load_limits(store)

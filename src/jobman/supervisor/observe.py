@@ -8,7 +8,7 @@ from jobman.model.state import JobPhase
 from jobman.policy.deadline import Budget
 from jobman.policy.decide import ChildView, Observation
 from jobman.policy.polling import DRAW_RANGE, interval_ns
-from jobman.store.admissions import held_jobs, is_first
+from jobman.store.admissions import held_jobs, is_first, next_ahead
 from jobman.store.dependencies import load_dependencies
 from jobman.store.jobs import count_active, load_snapshot
 from jobman.store.specs import load_spec
@@ -116,11 +116,19 @@ class Observer:
         return [] if self.watch is None else self.watch.descriptors()
 
     def waited_for(self) -> list[str]:
-        """Return the jobs that this one waits for: its dependencies, or, first in the queue, those that hold slots."""
+        """Return the jobs that this one waits for.
+
+        Its dependencies; in the queue the one ahead, whose place a dead owner would keep for ever, and for the first
+        those that hold slots.
+        """
         phase = self.snapshot.job.phase
         if phase == JobPhase.WAITING:
             return [state.edge.job_id for state in self._dependencies if state.outcome is None]
-        return held_jobs(self._store) if phase == JobPhase.QUEUED and self._first_in_queue else []
+        if phase != JobPhase.QUEUED:
+            return []
+        ahead = next_ahead(self._store, self.snapshot.job.id)
+        holders = held_jobs(self._store) if self._first_in_queue else []
+        return holders if ahead is None else [ahead, *holders]
 
     def condition_is_due(self) -> bool:
         """Say whether a wait condition should be looked at now."""
