@@ -299,8 +299,13 @@ class ActiveRun:
 
     def _reap_adopted(self) -> None:
         """Reap what the target left to us, as it ends: a run of days may orphan thousands (field case 10)."""
-        if self._tree is not None:
-            self._usage = self._usage.plus(process.reap_adopted(self._tree))
+        if self._tree is None:
+            return
+        used = process.reap_adopted(self._tree)
+        if used != process.Usage():
+            self._usage = self._usage.plus(used)
+            # It may have been the last: nothing else would make us look again before the next deadline.
+            self._forget_members()
 
     def _forget_members(self) -> None:
         self._members = None
