@@ -72,11 +72,6 @@ def abort_deadline_ns(waits: Waits) -> int | None:
     return min(deadlines, default=None)
 
 
-def poll_ns(waits: Waits) -> int:
-    """Return how often the conditions are looked at: as often as the most impatient one wants."""
-    return min(condition.poll_interval_ns for condition in waits.conditions)
-
-
 def elapsed(condition: WaitCondition, *, wall_ns: int, since_claim_ns: int) -> bool:
     """Say whether a condition of time holds; a delay runs from the claim, on the boot-time clock."""
     if condition.until_ns is not None:
