@@ -119,9 +119,9 @@ def judge(view: View, request: Request, now_ns: int) -> Verdict:
     """
     if impossible_scope(view.limits, request) is not None:
         return Verdict(Ruling.IMPOSSIBLE)
-    lacking = _lacking(view, request)
-    if lacking:
-        return Verdict(Ruling.WAIT, scope=lacking[0], returns=is_idle(request, now_ns))
+    full = lacking(view, request)
+    if full:
+        return Verdict(Ruling.WAIT, scope=full[0], returns=is_idle(request, now_ns))
     elders = [older for older in _competitors(view, request) if not is_idle(older, now_ns)]
     return _behind_one_that_fits(view, elders, now_ns) or _beside_those_that_do_not(view, elders)
 
@@ -131,15 +131,21 @@ def is_idle(request: Request, now_ns: int) -> bool:
     return request.fits_since_ns is not None and now_ns - request.fits_since_ns >= IDLE_AFTER_NS
 
 
+def lacking(view: View, request: Request) -> list[str]:
+    """Return the scopes that have no room for the request now."""
+    frees = ((scope, view.free(scope)) for scope in request.scopes())
+    return [scope for scope, free in frees if free is not None and free < request.slots]
+
+
 def fits(view: View, request: Request) -> bool:
     """Say whether every scope of the request has room for it now."""
-    return not _lacking(view, request)
+    return not lacking(view, request)
 
 
 def _behind_one_that_fits(view: View, elders: Sequence[Request], now_ns: int) -> Verdict | None:
     barriers: dict[str | None, Request | None] = {}
     for older in elders:
-        if _lacking(view, older):
+        if lacking(view, older):
             continue
         if older.pool not in barriers:
             barriers[older.pool] = _barrier(view, older, now_ns)
@@ -157,17 +163,17 @@ def _barrier(view: View, like: Request, now_ns: int) -> Request | None:
     """Return the request that keeps everybody behind it out of the scopes of ``like``: passed often enough already."""
     shared = _finite_scopes(view, like)
     waiting = (other for other in view.queue if other.competes and not is_idle(other, now_ns))
-    blocked = (other for other in waiting if _lacking(view, other) and _competes(view, other, shared))
+    blocked = (other for other in waiting if lacking(view, other) and _competes(view, other, shared))
     first = min(blocked, key=Request.order, default=None)
     return first if first is not None and first.bypassed >= BYPASS_BOUND else None
 
 
 def _beside_those_that_do_not(view: View, elders: Sequence[Request]) -> Verdict:
-    oldest = next((older for older in elders if _lacking(view, older)), None)
+    oldest = next((older for older in elders if lacking(view, older)), None)
     if oldest is None:
         return Verdict(Ruling.ADMIT)
     if oldest.bypassed >= BYPASS_BOUND:
-        return Verdict(Ruling.WAIT, scope=_lacking(view, oldest)[0])
+        return Verdict(Ruling.WAIT, scope=lacking(view, oldest)[0])
     return Verdict(Ruling.ADMIT, passes=oldest.job_id)
 
 
@@ -178,11 +184,11 @@ def position(view: View, request: Request) -> int:
 
 def describe(view: View, request: Request) -> str:
     """Return why a request waits, for a person: its place, and how busy the scope is that has no room."""
-    lacking = _lacking(view, request)
+    full = lacking(view, request)
     finite = [scope for scope in reversed(request.scopes()) if scope in view.limits.capacities]
     if not finite:
         return "waiting for slots"
-    scope = lacking[-1] if lacking else finite[0]
+    scope = full[-1] if full else finite[0]
     where = "the store-wide limit" if scope == STORE_WIDE else f"pool {scope}"
     busy = f"{view.used.get(scope, 0)}/{view.limits.capacities[scope]} slots busy"
     return f"#{position(view, request)} for {where} ({busy})"
@@ -191,7 +197,7 @@ def describe(view: View, request: Request) -> str:
 def fitting(view: View, limit: int) -> list[str]:
     """Return the jobs whose requests fit now, in queue order, at most ``limit``: those that a release should wake."""
     ordered = sorted((other for other in view.queue if other.competes), key=Request.order)
-    return [other.job_id for other in ordered if not _lacking(view, other)][:limit]
+    return [other.job_id for other in ordered if not lacking(view, other)][:limit]
 
 
 def slot_indexes(capacity: int, taken: Sequence[int], wanted: int) -> tuple[int, ...]:
@@ -214,11 +220,5 @@ def _finite_scopes(view: View, request: Request) -> frozenset[str]:
 def _competes(view: View, other: Request, shared: frozenset[str]) -> bool:
     if not shared.intersection(other.scopes()):
         return False
-    lacking = _lacking(view, other)
-    return not lacking or bool(shared.intersection(lacking))
-
-
-def _lacking(view: View, request: Request) -> list[str]:
-    """Return the scopes that have no room for the request now."""
-    frees = ((scope, view.free(scope)) for scope in request.scopes())
-    return [scope for scope, free in frees if free is not None and free < request.slots]
+    full = lacking(view, other)
+    return not full or bool(shared.intersection(full))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.policy.admission import describe
+from jobman.policy.admission import STORE_WIDE, describe, lacking
 from jobman.recovery.losing import survivors_of
 from jobman.store.admissions import load_limits, load_view, slots_held_by_lost_jobs
 from jobman.store.jobs import load_job, load_runs, load_supervisor
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 def places(store: Store, job_ids: Sequence[str]) -> dict[str, str]:
     """Return why each of the queued jobs waits: its place, or the survivor that holds its slots."""
     view = load_view(store, load_limits(store))
-    held = {pool: _survivor(store, job_id) for job_id, pool in slots_held_by_lost_jobs(store)}
+    held = [(pool, _survivor(store, job_id)) for job_id, pool in slots_held_by_lost_jobs(store)]
     found = {}
     for request in view.queue:
         if request.job_id in job_ids:
-            keeper = held.get(request.pool) or (None if request.pool is None else held.get(None))
-            found[request.job_id] = keeper or describe(view, request)
+            full = lacking(view, request)
+            keepers = (words for pool, words in held if words and (STORE_WIDE in full or pool in full))
+            found[request.job_id] = next(keepers, "") or describe(view, request)
     return found
 
 
