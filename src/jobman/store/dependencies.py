@@ -60,6 +60,15 @@ def record_observations(store: Store, job_id: str, states: Sequence[DependencySt
             store.execute(statement, row)
 
 
+def has_news(store: Store, job_id: str) -> bool:
+    """Say whether a job that ``job_id`` depends on has completed without that having been recorded."""
+    statement = (
+        "SELECT 1 FROM dependencies AS edge JOIN jobs AS other ON other.id = edge.depends_on"
+        " WHERE edge.job_id = ? AND edge.observed_outcome IS NULL AND other.phase = 'completed' LIMIT 1"
+    )
+    return bool(store.execute(statement, (job_id,)))
+
+
 def dependents_to_wake(store: Store, job_id: str) -> list[str]:
     """Return the first waiting jobs that depend on ``job_id``; the rest find out by polling (architecture, Writers)."""
     statement = (

@@ -94,6 +94,12 @@ def load_ownership(store: Store) -> list[tuple[str, int | None, str | None, int 
     return [(job_id, deadline, boot, device, inode) for job_id, deadline, boot, device, inode in rows]
 
 
+def revision_of(store: Store, job_id: str) -> int:
+    """Return the revision of a job, 0 if there is no such job."""
+    rows = store.execute("SELECT revision FROM jobs WHERE id = ?", (job_id,))
+    return rows[0][0] if rows else 0
+
+
 def count_active(store: Store) -> int:
     """Return how many jobs are not completed; that many supervisors share the polling budget."""
     return int(store.execute("SELECT count(*) FROM jobs WHERE phase <> 'completed'")[0][0])

@@ -61,6 +61,9 @@ class Loop:
         self._store_pause_ns = _RETRY_FIRST_NS
         self._inspect_at_ns = 0
         self._inspected = 0
+        # What a supervisor without children polls never changes.
+        self._poller = select.poll()
+        self._poller.register(owner.wake.fileno(), select.POLLIN)
         self._owners = recovery.OwnerWatch(owner.store, clock)
 
     def run(self) -> None:
@@ -187,15 +190,16 @@ class Loop:
 
     def _poll(self, until_ns: int) -> list[int]:
         active = self._performer.active
-        poller = select.poll()
-        poller.register(self._owner.wake.fileno(), select.POLLIN)
-        for descriptor in self._observer.descriptors():
-            poller.register(descriptor, select.POLLIN)
+        descriptors = self._observer.descriptors()
         due_ns = until_ns
         if active is not None:
-            for descriptor in active.descriptors():
-                poller.register(descriptor, select.POLLIN)
+            descriptors += active.descriptors()
             due_ns = min(due_ns, active.due_ns() or due_ns)
+        poller = self._poller
+        if descriptors:
+            poller = select.poll()
+            for descriptor in (self._owner.wake.fileno(), *descriptors):
+                poller.register(descriptor, select.POLLIN)
         left_ns = max(0, due_ns - self._clock.monotonic_ns())
         # Rounded up: waking a fraction of a millisecond early would spin until the deadline.
         return [fd for fd, _ in poller.poll(-(-left_ns // _NANOSECONDS_PER_MILLISECOND))]

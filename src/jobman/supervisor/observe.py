@@ -9,8 +9,8 @@ from jobman.policy.deadline import Budget
 from jobman.policy.decide import ChildView, Observation
 from jobman.policy.polling import DRAW_RANGE, interval_ns
 from jobman.store.admissions import held_jobs, is_first, next_ahead
-from jobman.store.dependencies import load_dependencies
-from jobman.store.jobs import count_active, load_snapshot
+from jobman.store.dependencies import has_news, load_dependencies
+from jobman.store.jobs import count_active, load_snapshot, revision_of
 from jobman.store.specs import load_spec
 from jobman.supervisor.admission import look as look_for_slots
 from jobman.values import TYPE_CHECKING
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _NO_BUDGET = Budget(0, 0)
 _NEVER_NS = 2**63
+_UNREAD = -1
 _BEFORE_THE_GATE = (JobPhase.STARTING, JobPhase.WAITING, JobPhase.PAUSED)
 
 
@@ -50,7 +51,7 @@ class Observer:
         self._clock = clock
         self._claimed_ns = claimed_ns
         self._dependencies: tuple[DependencyState, ...] = ()
-        self._version = -1
+        self._version = _UNREAD
         self._active = 0
         self._first_in_queue = False
         self._next_look_ns = 0
@@ -80,7 +81,22 @@ class Observer:
         if self.store_gone or self._store.is_replaced():
             self.store_gone = True
             return True
-        return self._store.data_version() != self._version
+        version = self._store.data_version()
+        if version == self._version:
+            return False
+        if self._version != _UNREAD and not self._concerns_us():
+            self._version = version
+            return False
+        return True
+
+    def _concerns_us(self) -> bool:
+        """Say whether what others have committed may change a decision; most of it is about other jobs."""
+        job = self.snapshot.job
+        if job.phase in (JobPhase.QUEUED, JobPhase.STARTING):
+            return True  # who holds slots, and who waits for them
+        if revision_of(self._store, job.id) != job.revision:
+            return True
+        return job.phase == JobPhase.WAITING and has_news(self._store, job.id)
 
     def reload(self) -> None:
         """Read the store now."""
@@ -89,7 +105,7 @@ class Observer:
 
     def distrust(self) -> None:
         """Read the store before the next decision: what was concluded from the last snapshot was not committed."""
-        self._version = -1
+        self._version = _UNREAD
         self._next_look_ns = 0
 
     def advance(self, snapshot: Snapshot) -> None:
