@@ -121,13 +121,15 @@ def test_a_cancellation_wins_and_the_last_words_are_kept(cli: Cli) -> None:
     assert parse_duration(detail["runtime"]["total_paused"]) > 0
 
 
-def test_a_paused_target_that_is_killed_completes_with_its_own_end(cli: Cli) -> None:
-    """D4."""
-    job_id = running(cli, "exec sleep 600")
+@pytest.mark.parametrize("script", ["exec sleep 600", f"(setsid sh -c '{TICKS}') & {TICKS}"], ids=["alone", "a tree"])
+def test_a_paused_target_that_is_killed_completes_with_its_own_end(cli: Cli, script: str) -> None:
+    """D4; what it leaves behind is stopped and cannot let go of the pipes: nobody waits for that."""
+    job_id = running(cli, script)
     cli("pause", job_id)
     os.kill(target(cli, job_id), signal.SIGKILL)
     assert cli.wait(job_id) == "failure"
     detail = cli.json("show", job_id)
+    assert detail["runs"][0]["logs"]["recording_health"] == "healthy"
     assert detail["runs"][0]["exit"]["signal"] == "killed"
     assert "paused_from" not in detail["runtime"]
 

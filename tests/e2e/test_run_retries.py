@@ -160,3 +160,17 @@ def test_a_cancellation_ends_the_wait_for_the_next_run_at_once(cli: Cli) -> None
     cli("cancel", job_id)
     eventually(lambda: cli.phase(job_id) == "completed")
     assert summary(cli, job_id) == ("cancelled", "cancellation", ["failure"])
+
+
+def test_every_limit_holds_behind_a_gate_too(cli: Cli) -> None:
+    """Field case 35: a dependency and a wait condition change nothing about timeouts and retries."""
+    first = cli.run("sh", "-c", "until [ -e go ]; do sleep 0.01; done")
+    gates = ("--after-finish", first, "--wait-file", "go", "--wait-delay", "10ms")
+    limits = ("--run-timeout", "200ms", "--retry-timeouts", "--retries", "1", "--retry-delay", "10ms")
+    job_id = cli.run("sleep", "600", flags=(*gates, *limits))
+    cli.await_phase(job_id, "waiting")
+    (cli.cwd / "go").touch()
+    assert cli.wait(job_id) == "failure"
+    assert summary(cli, job_id) == ("failure", "failure_limit", ["timed_out", "timed_out"])
+    waiting = cli.finish("true", flags=("--wait-file", "never", "--job-timeout", "300ms"))
+    assert summary(cli, waiting) == ("timed_out", "job_timeout", [])

@@ -325,8 +325,9 @@ def _exited(seen: Observation, _job: Job, run: Run) -> Decision:
         left_ns = (child.exited_ns or 0) + DEFAULT_DRAIN_TIMEOUT_NS - seen.now_ns
         if left_ns <= 0:
             return Decision(Act.STOP_DRAINING)
-        # A stop does not wait for a descendant that holds the pipe: ending the tree closes it.
-        if run.phase != RunPhase.STOPPING or not child.members:
+        # A stop does not wait for a descendant that holds the pipe: ending the tree closes it. Nor is there anything to
+        # wait for if we have suspended it: it can neither write nor end (D4).
+        if not (run.phase == RunPhase.STOPPING or child.suspended) or not child.members:
             return Decision(Act.WAIT, "draining", _soonest(seen, left_ns))
     if not child.members:
         return Decision(Act.END_RUN)

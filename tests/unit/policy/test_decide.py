@@ -228,6 +228,14 @@ ROWS: dict[str, tuple[Observation, Act]] = {
     "exited, drain over: close the pipes": (_seen(RUNNING, OVERDUE), Act.STOP_DRAINING),
     "exited, drained, tree empty: end": (_seen(RUNNING, _exited()), Act.END_RUN),
     "exited while paused: end (D4)": (_seen(PAUSED, _exited()), Act.END_RUN),
+    "exited while paused, suspended members hold the pipe: ask them": (
+        _seen(HELD, _exited(drained=False, members=1, suspended=True)),
+        Act.ASK,
+    ),
+    "exited while paused, nobody left: read to the end": (
+        _seen(HELD, _exited(drained=False, suspended=True)),
+        Act.WAIT,
+    ),
     "exited, drained, members: ask them": (_seen(RUNNING, _exited(members=2)), Act.ASK),
     "exited, members asked: wait": (_seen(RUNNING, _exited(ASKED, members=2)), Act.WAIT),
     "exited, members' grace over: insist": (_seen(RUNNING, _exited(GRACE_OVER, members=2)), Act.INSIST),
