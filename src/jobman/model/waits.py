@@ -39,7 +39,7 @@ class Probe(NamedTuple):
     """A program whose exit status 0 says yes; executed without a shell.
 
     ``working_directory`` "" is the job's. ``assignments`` and ``removals`` change the environment that the target would
-    get. At most ``output_limit`` bytes of its output are read, and none is kept.
+    get. Its output is read and thrown away: ``output_limit`` says how much of it could be kept, and none is.
     """
 
     executable: str
