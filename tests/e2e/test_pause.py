@@ -43,7 +43,8 @@ def running(cli: Cli, script: str, *flags: str) -> str:
 
 
 def test_a_running_job_stands_still_until_it_is_resumed(cli: Cli) -> None:
-    job_id = running(cli, f"(setsid sh -c '{TICKS}') & {TICKS}")
+    # So long a grace that it is not waited for: the end of the last member is noticed.
+    job_id = running(cli, f"(setsid sh -c '{TICKS}') & {TICKS}", "--stop-grace", "60s")
     eventually((cli.cwd / "ticks").exists)
     assert cli("pause", job_id).out == f"{job_id}\tpaused\n"
     assert is_still(cli), "the command returns when the tree is stopped"
@@ -154,9 +155,27 @@ def test_a_supervisor_that_does_not_answer_is_waited_for_two_seconds(cli: Cli, v
     assert cli.wait(job_id) == "cancelled"
 
 
+def test_a_supervisor_that_answers_late_is_waited_for(cli: Cli) -> None:
+    job_id = running(cli, TICKS)
+    (supervisor,) = supervisor_pids(cli.state)
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        client = cli.command("pause", job_id)
+        cli.await_phase(job_id, "paused")
+        assert client.poll() is None, "it returns only when the tree is stopped"
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+    out, err = client.communicate(timeout=10)
+    assert (out.decode(), client.returncode) == (f"{job_id}\tpaused\n", 0)
+    # On a machine so slow that two seconds are over, it says so.
+    assert is_still(cli) or b"not yet confirmed" in err
+    cli("cancel", job_id)
+    assert cli.wait(job_id) == "cancelled"
+
+
 def test_a_tree_that_grows_all_the_time_is_stopped_as_a_whole(cli: Cli) -> None:
     grow = "while :; do sh -c 'sleep 0.01; sleep 0.01' & wait; done"
-    job_id = running(cli, f'({grow}) & ({grow}) & setsid sh -c "{grow}" & wait')
+    job_id = running(cli, f'({grow}) & ({grow}) & setsid sh -c "{grow}" & wait', "--stop-grace", "60s")
     for _ in range(5):
         eventually(lambda: not is_still(cli))
         cli("pause", job_id)
