@@ -151,7 +151,8 @@ def held_jobs(store: Store) -> list[str]:
 def slots_held_by_lost_jobs(store: Store) -> list[tuple[str, str | None]]:
     """Return the lost jobs that still hold slots, and their pools: something of their runs was alive (D42)."""
     rows = store.execute(
-        "SELECT admissions.job_id, admissions.pool FROM admissions JOIN jobs ON jobs.id = admissions.job_id"
+        # CROSS keeps the order: the planner would rather look at every job that there is.
+        "SELECT admissions.job_id, admissions.pool FROM admissions CROSS JOIN jobs ON jobs.id = admissions.job_id"
         " WHERE admissions.released_at_ns IS NULL AND jobs.phase = 'completed'"
     )
     return [(job_id, pool) for job_id, pool in rows]

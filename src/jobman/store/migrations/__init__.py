@@ -36,7 +36,7 @@ def ensure_schema(store: Store) -> None:
         raise StoreNewerError(path=_path(store), found=version, supported=SCHEMA_VERSION)
     elif version < SCHEMA_VERSION:
         _upgrade(store, version)
-    _check_history(store, SCHEMA_VERSION)
+    check_history(store, SCHEMA_VERSION)
 
 
 def _header(store: Store) -> tuple[int, int]:
@@ -54,14 +54,18 @@ def _create(store: Store) -> None:
 def _upgrade(store: Store, version: int) -> None:
     from jobman.store.migrations._apply import upgrade_schema
 
-    _check_history(store, version)
     if store.read_only:
         detail = f"schema {version} has to be upgraded to {SCHEMA_VERSION}, and the file system is read-only"
         raise StoreForeignError(path=_path(store), detail=detail)
     upgrade_schema(store)
 
 
-def _check_history(store: Store, version: int) -> None:
+def check_history(store: Store, version: int) -> None:
+    """Refuse a store whose migrations up to ``version`` are not ours.
+
+    Raises:
+        StoreForeignError: they are others, or more, or fewer.
+    """
     rows = store.execute("SELECT version, checksum FROM schema_migrations ORDER BY version")
     expected = [(number, checksum) for number, (_, checksum) in enumerate(MIGRATIONS[:version], 1)]
     if rows != expected:

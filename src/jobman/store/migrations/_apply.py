@@ -7,7 +7,7 @@ import time
 from hashlib import sha256
 
 from jobman.errors import StoreForeignError
-from jobman.store.migrations import APPLICATION_ID, MIGRATIONS
+from jobman.store.migrations import APPLICATION_ID, MIGRATIONS, check_history
 from jobman.store.safety import DATABASE, make_private_directory
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
@@ -35,11 +35,16 @@ def upgrade_schema(store: Store) -> None:
     """Apply what is missing in one transaction, after a private copy of the old database (M9).
 
     Migrations are additive, so supervisors of the older version go on beside it.
+
+    Raises:
+        StoreForeignError: its history is not ours.
     """
     with store.write():
         version = store.execute("PRAGMA user_version")[0][0]
         if version >= len(MIGRATIONS):
             return  # another command was quicker
+        # Under the lock: a moment ago the version and the history could have been those before and after its commit.
+        check_history(store, version)
         _back_up(store, version)
         _apply_from(store, version)
 
