@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,13 +39,36 @@ def _sights(cli: Cli) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _kill_one(cli: Cli, chance: Random) -> bool:
-    pids = supervisor_pids(cli.state)
-    if not pids:
-        return False
-    os.kill(chance.choice(pids), signal.SIGKILL)
-    cli("list")  # declares it lost
-    return True
+def _owners_of_targets(cli: Cli) -> list[int]:
+    """Return the supervisors whose targets are alive."""
+    targets = [pid for pid, command in processes_of(cli.state).items() if TARGET in command]
+    owners = set(supervisor_pids(cli.state))
+    return [parent for parent in map(_parent, targets) if parent in owners]
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def _kill_some(cli: Cli, chance: Random, *, deaths: int, until: Callable[[], bool]) -> int:
+    """Kill supervisors, in turns any of them and one with a target; return how many died before all was over."""
+    killed = 0
+    while killed < deaths:
+        over = until()
+        pids = supervisor_pids(cli.state)
+        # One death for each that has entered, so that they fall on all phases of many jobs.
+        if over and not pids:
+            break
+        if pids and len(_sights(cli)) > killed:
+            victims = (_owners_of_targets(cli) if killed % 2 else []) or pids
+            os.kill(chance.choice(victims), signal.SIGKILL)
+            killed += 1
+            cli("list")  # declares it lost
+        time.sleep(0.01)
+    return killed
 
 
 def _is_over(cli: Cli) -> bool:
@@ -66,30 +89,24 @@ def test_no_limit_is_exceeded_however_many_supervisors_are_killed(
     limited: Cli, jobs: int, submitters: int, deaths: int
 ) -> None:
     """D42: the targets of lost jobs count until they have ended; then everybody else gets in."""
-    chance, killed = Random(deaths), 0  # noqa: S311  # no secret
+    chance = Random(deaths)  # noqa: S311  # no secret
     with ThreadPoolExecutor(submitters) as pool:
         submissions = [pool.submit(_submit, limited, number) for number in range(jobs)]
-        deadline = time.monotonic() + PATIENCE_S
-        while killed < deaths and time.monotonic() < deadline:
-            seen = len(_sights(limited))
-            # One death for every few that have entered, so that they fall on all phases of many jobs.
-            if seen > killed and _kill_one(limited, chance):
-                killed += 1
-            time.sleep(0.01)
+        killed = _kill_some(limited, chance, deaths=deaths, until=lambda: all(map(Future.done, submissions)))
         for submission in submissions:
             try:
                 submission.result()
             except AssertionError:
                 pass  # its supervisor was killed before it had acknowledged: the job is recorded as such, or lost
     eventually(lambda: _is_over(limited), "they do not all end", within=PATIENCE_S)
-    assert killed == deaths
+    assert killed > deaths // 2
     sights = _sights(limited)
     for scope, limit in LIMITS.items():
         held = [sum(one["slots"] for one in sight["alive"] if scope in ("", one["pool"])) for sight in sights]
         assert max(held) <= limit, f"{scope or 'the store'}: {max(held)} slots of {limit}"
     outcomes = [job["outcome"] for job in limited.json("list", "--all")["jobs"]]
     assert set(outcomes) <= {"success", "lost", "submission_failed"}
-    assert outcomes.count("success") >= jobs - deaths
+    assert outcomes.count("success") >= jobs - killed
     entered = [sight["label"] for sight in sights]
     assert len(entered) == len(set(entered)), "no job ran twice"
     eventually(lambda: not processes_of(limited.state), "something is left")
