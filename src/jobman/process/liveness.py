@@ -83,8 +83,8 @@ class LivenessLock:
             status = os.stat(self.path, follow_symlinks=False)
             if (status.st_dev, status.st_ino) == (self.device, self.inode):
                 os.unlink(self.path)
-        except FileNotFoundError:
-            pass
+        except OSError:
+            pass  # missing, or the directory cannot be used at the moment: what is left is swept up later
 
     def close(self) -> None:
         """Give the lock up; the file stays. May be called twice."""

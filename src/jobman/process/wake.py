@@ -61,10 +61,10 @@ class WakeReceiver:
             os.close(fd)
 
     def unlink(self) -> None:
-        """Remove the file, if it is still there."""
+        """Remove the file, if it is still there and the directory allows it."""
         try:
             os.unlink(self.path)
-        except FileNotFoundError:
+        except OSError:
             pass
 
 

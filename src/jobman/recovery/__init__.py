@@ -6,12 +6,16 @@ Only when that look says that something is wrong is `jobman.recovery.losing` loa
 
 from __future__ import annotations
 
+import os
+
 from jobman.model.state import JobPhase
 from jobman.policy.liveness import Verdict
 from jobman.process.liveness import HELD, probe
 from jobman.process.own import own_boot_id
-from jobman.store.jobs import load_ownership, load_snapshot, load_supervisor
+from jobman.store.jobs import is_completed, load_ownership, load_snapshot, load_supervisor
 from jobman.values import TYPE_CHECKING
+
+_LOCK = ".lock"
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +55,25 @@ def reconcile_all(store: Store, clock: Clock) -> None:
         held = known and _is_held(f"{store.root}/run/{job_id}.lock", device or 0, inode or 0)
         if expired or (deadline_ns is None and not held):
             reconcile(store, job_id, clock)
+    _sweep(store)
+
+
+def _sweep(store: Store) -> None:
+    """Remove what a supervisor left that was killed after its job was completed: files that nobody holds."""
+    try:
+        names = [name for name in os.listdir(f"{store.root}/run") if name.endswith(_LOCK)]
+    except OSError:
+        return
+    for name in names:
+        job_id, path = name.removesuffix(_LOCK), f"{store.root}/run/{name}"
+        try:
+            status = os.lstat(path)
+        except OSError:
+            continue
+        if not _is_held(path, status.st_dev, status.st_ino) and is_completed(store, job_id):
+            from jobman.recovery import losing  # rarely needed, and heavy: see above
+
+            losing.remove_traces(store.root, job_id)
 
 
 class OwnerWatch:

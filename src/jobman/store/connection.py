@@ -18,6 +18,7 @@ from jobman.store.safety import (
     check_database_files,
     make_private_directory,
     prepare_state_directory,
+    repair_sidecars,
 )
 from jobman.store.transaction import CLIENT_PATIENCE_NS, Write, WriterLock
 
@@ -80,8 +81,14 @@ class Store:
         return int(self.execute("PRAGMA data_version")[0][0])
 
     def is_replaced(self) -> bool:
-        """Say whether the database file was removed or is another one than we opened (D43)."""
-        return _file_identity(f"{self.root}/{DATABASE}") != self._identity
+        """Say whether the database file was removed or is another one than we opened (D43).
+
+        A directory that cannot be looked into at the moment says neither.
+        """
+        try:
+            return _file_identity(f"{self.root}/{DATABASE}") != self._identity
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Close the connection and the lock."""
@@ -107,6 +114,7 @@ def open_store(path: str) -> Store:
         _create_database_file(f"{root}/{DATABASE}")
     except OSError as error:
         raise StateDirectoryError(path=root, detail=(error.strerror or str(error)).lower()) from error
+    repair_sidecars(root)
     store = Store(root, _connect(f"{root}/{DATABASE}"), read_only=False)
     ensure_schema(store)
     check_database_files(root)
@@ -179,6 +187,6 @@ def _create_database_file(path: str) -> None:
 def _file_identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.lstat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_dev, status.st_ino

@@ -94,6 +94,11 @@ def load_ownership(store: Store) -> list[tuple[str, int | None, str | None, int 
     return [(job_id, deadline, boot, device, inode) for job_id, deadline, boot, device, inode in rows]
 
 
+def is_completed(store: Store, job_id: str) -> bool:
+    """Say whether there is such a job and it is completed."""
+    return bool(store.execute("SELECT 1 FROM jobs WHERE id = ? AND phase = 'completed'", (job_id,)))
+
+
 def revision_of(store: Store, job_id: str) -> int:
     """Return the revision of a job, 0 if there is no such job."""
     rows = store.execute("SELECT revision FROM jobs WHERE id = ?", (job_id,))

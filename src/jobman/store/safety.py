@@ -13,6 +13,7 @@ from jobman.errors import StateDirectoryError, StoreFileError
 
 _OTHERS = 0o077
 _PRIVATE = 0o700
+_OWNER = 0o600
 _REMOTE_TYPES = frozenset(("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "coda", "afs", "fuse", "fuseblk"))
 DATABASE = "jobman.db"
 _SIDECARS = ("jobman.db-wal", "jobman.db-shm")
@@ -67,17 +68,32 @@ def check_database_files(root: str) -> None:
             raise StoreFileError(path=path, detail=problem)
 
 
+def repair_sidecars(root: str) -> None:
+    """Give the owner back what SQLite's files beside the database lack.
+
+    They take their mode from the database when they are made, so one that was made read-only for a moment would
+    otherwise leave files that stop every later write.
+    """
+    for name in _SIDECARS:
+        path = f"{root}/{name}"
+        try:
+            if os.lstat(path).st_mode & _OWNER != _OWNER:
+                os.chmod(path, _OWNER)
+        except OSError:
+            pass  # a missing one is fine, and one that is not ours has been refused
+
+
 def _make_directories(root: str) -> None:
-    if os.path.isdir(root):
-        return
-    parent = os.path.dirname(root)
-    if parent != root:
-        _make_directories(parent)
-    try:
-        os.mkdir(root, _PRIVATE)
-        os.chmod(root, _PRIVATE)  # a umask may take away even what the owner needs
-    except FileExistsError:
-        pass  # another first command was quicker; what it made is checked like any other
+    missing = []
+    while not os.path.isdir(root):
+        missing.append(root)
+        root = os.path.dirname(root)
+    for path in reversed(missing):
+        try:
+            os.mkdir(path, _PRIVATE)
+            os.chmod(path, _PRIVATE)  # a umask may take away even what the owner needs
+        except FileExistsError:
+            pass  # another first command was quicker; what it made is checked like any other
 
 
 def _check_directory(root: str) -> None:

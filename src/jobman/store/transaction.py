@@ -81,7 +81,7 @@ class Write:
     def __enter__(self) -> Store:
         store = self._store
         if store.read_only:
-            raise StoreFailureError(detail=f"{store.root} is on a read-only file system")
+            raise StoreFailureError(detail=f"{store.root} is read-only")
         self._outermost = not store.in_transaction()
         if not self._outermost:
             store.execute("SAVEPOINT nested")

@@ -14,7 +14,7 @@ import select
 import jobman.recovery.losing  # noqa: F401  # see above
 from jobman import recovery
 from jobman.clock import SystemClock
-from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError
+from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError, StoreForeignError
 from jobman.policy.decide import Act, Decision, decide
 from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
 from jobman.supervisor.observe import Observer
@@ -87,7 +87,7 @@ class Loop:
         except StoreBusyError:
             # It queued for as long as a target may go undrained; after a look at the pipes it queues again.
             self._postpone(_BREATH_NS)
-        except StoreFailureError:
+        except (StoreFailureError, StoreForeignError):
             self._postpone(self._store_pause_ns)
             self._store_pause_ns = min(_RETRY_LAST_NS, 2 * self._store_pause_ns)
         return True

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _NO_BUDGET = Budget(0, 0)
 _NEVER_NS = 2**63
 _UNREAD = -1
+_COUNT_EVERY_NS = 1_000_000_000
 _BEFORE_THE_GATE = (JobPhase.STARTING, JobPhase.WAITING, JobPhase.PAUSED)
 
 
@@ -53,6 +54,7 @@ class Observer:
         self._dependencies: tuple[DependencyState, ...] = ()
         self._version = _UNREAD
         self._active = 0
+        self._count_at_ns = 0
         self._first_in_queue = False
         self._next_look_ns = 0
         self._attempt: Attempt | None = None
@@ -69,8 +71,6 @@ class Observer:
         # Asked for before the read: what is committed in between is read twice, and never missed.
         self._version = self._store.data_version()
         self.reload()
-        if self.snapshot.job.phase != JobPhase.COMPLETED:
-            self._active = count_active(self._store)
 
     def peek(self) -> bool:
         """Say whether there is something new to read, at the price of one ``lstat`` and one pragma; sets the next look.
@@ -84,10 +84,18 @@ class Observer:
         version = self._store.data_version()
         if version == self._version:
             return False
+        self._count_active()
         if self._version != _UNREAD and not self._concerns_us():
             self._version = version
             return False
         return True
+
+    def _count_active(self) -> None:
+        """Learn once a second at most with how many supervisors the polling budget is shared."""
+        now_ns = self._clock.monotonic_ns()
+        if now_ns >= self._count_at_ns:
+            self._count_at_ns = now_ns + _COUNT_EVERY_NS
+            self._active = count_active(self._store)
 
     def _concerns_us(self) -> bool:
         """Say whether what others have committed may change a decision; most of it is about other jobs."""
@@ -134,8 +142,8 @@ class Observer:
     def waited_for(self) -> list[str]:
         """Return the jobs that this one waits for.
 
-        Its dependencies; in the queue the one ahead, whose place a dead owner would keep for ever, and for the first
-        those that hold slots.
+        Its dependencies; in the queue the one ahead, whose place a dead owner would keep for ever, and those that hold
+        slots: the first in the queue would do, but it may hang.
         """
         phase = self.snapshot.job.phase
         if phase == JobPhase.WAITING:
@@ -143,7 +151,7 @@ class Observer:
         if phase != JobPhase.QUEUED:
             return []
         ahead = next_ahead(self._store, self.snapshot.job.id)
-        holders = held_jobs(self._store) if self._first_in_queue else []
+        holders = held_jobs(self._store)
         return holders if ahead is None else [ahead, *holders]
 
     def condition_is_due(self) -> bool:
@@ -160,7 +168,8 @@ class Observer:
             run_budget = Budget(self.spec.timeouts.run_ns, active.reserved_ns, paused_ns)
         self._leave_the_gate()
         waiting = self.watch if job.phase == JobPhase.WAITING else None
-        if waiting is not None:
+        # Not inside a transaction: nothing may fork, or wait for a file system, while it holds the writers' lock.
+        if waiting is not None and not self._store.in_transaction():
             waiting.look()
         return Observation(
             now_ns=self._clock.monotonic_ns(),

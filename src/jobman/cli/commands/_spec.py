@@ -19,6 +19,7 @@ from jobman.model.spec import (
     Timeouts,
     is_environment_name,
     name_problem,
+    validate,
 )
 from jobman.service.submit import Requirement, check_admissible, resolve_dependencies
 from jobman.values import TYPE_CHECKING
@@ -35,12 +36,12 @@ _PREDICATES = {
 }
 
 
-def specify(parsed: Parsed, store: Store, directory: str) -> JobSpec:
-    """Return what the command line asks for.
+def specify(parsed: Parsed, directory: str) -> JobSpec:
+    """Return what the command line asks for, as far as it can be told without the store.
 
     Raises:
-        UsageError: a flag's value breaks a rule of the specification.
-        JobNotFoundError: a dependency does not exist; and the other errors of `resolve_dependencies`.
+        InvalidSpecError: the flags together break a rule of the specification.
+        UsageError: a flag's value does.
     """
     executable, *arguments = parsed.trailing or ("",)
     name = parsed.value("name")
@@ -64,6 +65,16 @@ def specify(parsed: Parsed, store: Store, directory: str) -> JobSpec:
         pool=_pool(parsed),
         waits=waits(parsed, directory),
     )
+    return validate(spec)
+
+
+def settle(parsed: Parsed, store: Store, spec: JobSpec) -> JobSpec:
+    """Hold a specification to the limits of the store, and resolve what it depends on.
+
+    Raises:
+        ConflictError: the pool is unknown, the slots never fit, or dependencies contradict each other.
+        JobNotFoundError: a dependency does not exist; and the other errors of `resolve_dependencies`.
+    """
     check_admissible(store, spec)
     return spec._replace(dependencies=resolve_dependencies(store, _requirements(parsed)))
 

@@ -37,13 +37,14 @@ def run(parsed: Parsed) -> int:
 
 def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> Store:
     from jobman.cli.commands._backend import clock
-    from jobman.cli.commands._spec import specify
+    from jobman.cli.commands._spec import settle, specify
     from jobman.service.submit import submit
     from jobman.store.connection import open_store
 
     store = open_store(root)
+    spec = specify(parsed, directory)
     _apply_limits(parsed, store)
-    spec = specify(parsed, store, directory)
+    spec = settle(parsed, store, spec)
     out(submit(store, candidate, spec, clock()) + "\n")
     return store
 
