@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from bench import capture, dependency, startup, stopping, submissions, waiting
+from bench import admission, capture, dependency, startup, stopping, submissions, waiting
 from bench.bed import Bed, Row
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ ROWS: dict[str, Callable[[Bed], list[Row]]] = {
     "waiting_cpu": waiting.processor,
     "waiting_cpu_500": waiting.processor_of_many,
     "dependency_latency": dependency.latency,
+    "admission_attempt": admission.attempts,
     "cancel_latency": stopping.latency,
     "capture_throughput": capture.throughput,
     "capture_lines": capture.lines,
