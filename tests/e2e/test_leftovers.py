@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jobman.store import connection
 from jobman.store.connection import open_store
 from tests.support import Cli, eventually, require_tool, supervisor_pids
 
@@ -56,7 +55,7 @@ def test_only_a_missing_database_is_a_removed_one(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(connection.os, "lstat", refuse)
+        patch.setattr("jobman.store.connection.os.lstat", refuse)
         assert store.is_replaced() is gone
     store.close()
 

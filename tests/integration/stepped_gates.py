@@ -225,7 +225,7 @@ def records(state: str) -> None:
 
 
 def answers(state: str) -> None:
-    """H.2, D7: what a probe's end means; only what is asked to be fatal is."""
+    """H.2, D7: what a probe's end means; beside a death by signal, only what is asked to be fatal is."""
     room = Path(state).parent
     story = Story(state, waiting(asking(f"echo >>{room}/asked; test -e {room}/ready")))
     story.until(lambda: evaluations_of(story) == 1, "the first answer")
@@ -240,8 +240,9 @@ def answers(state: str) -> None:
     bad = {
         "missing": asking("x", executable="/nowhere/probe"),
         "no directory": asking("exit 0", working_directory="/nowhere"),
-        "killed": asking("kill -KILL $$"),
     }
+    story = Story(state, waiting(asking("kill -KILL $$")))
+    assert ended(story) == ("aborted", "wait_condition_failed"), "killed by a signal is always fatal (H.2)"
     for what, condition in bad.items():
         story = Story(state, waiting(condition))
         story.until(lambda: evaluations_of(story) == 1, what)  # noqa: B023  # used in this round only

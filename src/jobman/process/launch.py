@@ -11,6 +11,7 @@ import errno
 import fcntl
 import gc
 import os
+import resource
 import signal
 
 from jobman.process._linux import default_library_signals
@@ -36,7 +37,8 @@ class LaunchRequest(NamedTuple):
     """What to execute; everything that is not said here is inherited from the caller.
 
     ``executable`` is the resolved path, ``argv[0]`` the name as given, ``directory`` an absolute path. ``stdin`` is a
-    descriptor for the target's standard input, which stays the caller's; None means ``/dev/null``.
+    descriptor for the target's standard input, which stays the caller's; None means ``/dev/null``. ``file_size_limit``
+    is the soft and hard limit to restore, None to inherit the caller's.
     """
 
     executable: bytes
@@ -45,6 +47,7 @@ class LaunchRequest(NamedTuple):
     directory: bytes
     umask: int
     stdin: int | None = None
+    file_size_limit: tuple[int, int] | None = None
 
 
 class GatedChild(NamedTuple):
@@ -204,6 +207,8 @@ def _be_the_child(request: LaunchRequest, ends: _Ends, close_first: Collection[i
         if not os.read(ends.gate, 1):
             os._exit(0)
         os.umask(request.umask)
+        if request.file_size_limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, request.file_size_limit)
         stage = 1
         os.chdir(request.directory)
         stage = 2

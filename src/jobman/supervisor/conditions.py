@@ -62,6 +62,10 @@ class ConditionWatch:
         """Return what running probes make readable when something happens."""
         return [descriptor for probe in self._probes.values() for descriptor in probe.descriptors()]
 
+    def pids(self) -> list[int]:
+        """Return the running probes, which are children of ours that nobody else may reap."""
+        return [pid for probe in self._probes.values() for pid in probe.pids()]
+
     def unwritten(self) -> tuple[ConditionState, ...]:
         """Return the conditions that the store should learn of now."""
         return tuple(state for state in self.states if state.worth_writing(self._written.get(state.place)))

@@ -34,6 +34,17 @@ _INSPECT_AT_ONCE = 16
 _SHORT_READ = 16 * 1024
 _BREATH_NS = 1_000_000
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
+_WITHOUT_STORE = frozenset(
+    (
+        Act.REQUEST_CANCEL,
+        Act.REQUEST_JOB_TIMEOUT,
+        Act.REQUEST_RUN_TIMEOUT,
+        Act.ASK,
+        Act.INSIST,
+        Act.RECORD_SIGNALLED,
+        Act.STOP_DRAINING,
+    )
+)
 _BOOKKEEPING = frozenset(
     (Act.AWAIT_PREREQUISITES, Act.RECORD_OBSERVATIONS, Act.RECORD_EVALUATIONS, Act.ENQUEUE, Act.ADMIT)
 )
@@ -42,6 +53,7 @@ _BOOKKEEPING = frozenset(
 def supervise(owner: Ownership) -> None:
     """Own the job until it is completed, or until the store it belongs to is gone and nothing runs any more."""
     clock = SystemClock()
+    owner.lift_file_size_limit()
     observer = Observer(owner.store, owner.job_id, clock=clock, claimed_ns=owner.claimed_ns)
     performer = Performer(owner, observer, clock)
     performer.watch_conditions()
@@ -83,6 +95,7 @@ class Loop:
                 self._perform(decision)
         except RevisionConflictError:
             self._woken = True
+            self._performer.forget_intents()
             self._observer.reload()
         except StoreBusyError:
             # It queued for as long as a target may go undrained; after a look at the pipes it queues again.
@@ -90,16 +103,26 @@ class Loop:
         except (StoreFailureError, StoreForeignError):
             self._postpone(self._store_pause_ns)
             self._store_pause_ns = min(_RETRY_LAST_NS, 2 * self._store_pause_ns)
+            # Asked to end, with nothing to look after and nobody to tell: the next look finds the job lost.
+            return self._performer.active is not None or not self._owner.asked_to_end
         return True
 
     def _decide(self) -> Decision:
         if self._clock.monotonic_ns() < self._store_retry_ns:
-            # Somebody keeps the store from us: a target goes on being drained and its tree being stopped meanwhile.
-            return Decision(Act.WAIT, "the store is not available", self._store_retry_ns - self._clock.monotonic_ns())
+            return self._decide_without_store()
         self._observer.look(woken=self._woken)
         self._woken = False
         self._inspect_owners()
         return self._decide_now()
+
+    def _decide_without_store(self) -> Decision:
+        """Go on with what needs no store: draining, deadlines, the tree; everything else waits for it (D23)."""
+        decision = self._decide_now()
+        if self._performer.active is not None and decision.act in _WITHOUT_STORE:
+            return decision
+        left_ns = max(0, self._store_retry_ns - self._clock.monotonic_ns())
+        due_ns = decision.wait_ns if decision.act == Act.WAIT and decision.wait_ns is not None else left_ns
+        return Decision(Act.WAIT, "the store is not available", min(left_ns, due_ns))
 
     def _decide_now(self) -> Decision:
         return decide(self._observer.observe(self._performer.active, asked_to_end=bool(self._owner.asked_to_end)))

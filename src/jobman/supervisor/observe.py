@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from jobman import process
 from jobman.model.state import JobPhase
 from jobman.policy.deadline import Budget
 from jobman.policy.decide import ChildView, Observation
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from jobman.supervisor.run import ActiveRun
 
 _NO_BUDGET = Budget(0, 0)
+_NO_RUN = process.RunTree(os.getpid(), leader_pid=-1, run_id="")
 _NEVER_NS = 2**63
 _UNREAD = -1
 _COUNT_EVERY_NS = 1_000_000_000
@@ -39,6 +41,7 @@ class Observer:
         snapshot: what the store says, or, after a commit of our own, what that made of it.
         spec: what the job is to do.
         store_gone: the database that we opened is not there any more (D43).
+        ahead: the snapshot holds an intent that the store could not take yet.
         backoff_due_ns: boot-time clock at which the next run is due.
         watch: the wait conditions, until the gate has opened.
     """
@@ -47,6 +50,7 @@ class Observer:
         self.snapshot: Snapshot = load_snapshot(store, job_id)
         self.spec: JobSpec = load_spec(store, job_id)
         self.store_gone = False
+        self.ahead = False
         self.backoff_due_ns = 0
         self._store = store
         self._clock = clock
@@ -66,7 +70,7 @@ class Observer:
         now_ns = self._clock.monotonic_ns()
         if not woken and now_ns < self._next_look_ns:
             return
-        if not self.peek() or self.store_gone:
+        if not self.peek() or self.store_gone or self.ahead:
             return
         # Asked for before the read: what is committed in between is read twice, and never missed.
         self._version = self._store.data_version()
@@ -171,6 +175,8 @@ class Observer:
         # Not inside a transaction: nothing may fork, or wait for a file system, while it holds the writers' lock.
         if waiting is not None and not self._store.in_transaction():
             waiting.look()
+            # What probes leave behind comes to us, and a job may wait for days (field case 10).
+            process.reap_adopted(_NO_RUN, helpers=waiting.pids())
         return Observation(
             now_ns=self._clock.monotonic_ns(),
             snapshot=self.snapshot,

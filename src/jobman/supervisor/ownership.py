@@ -40,15 +40,17 @@ class Ownership:
         umask: the submitter's, for the target.
         claimed_ns: monotonic time of the claim, from which the job's budget runs.
         asked_to_end: the end signals that have arrived.
+        file_size_limit: the submitter's soft and hard limit, for the target; see `lift_file_size_limit`.
     """
 
-    __slots__ = ("asked_to_end", "claimed_ns", "job_id", "lock", "store", "umask", "wake")
+    __slots__ = ("asked_to_end", "claimed_ns", "file_size_limit", "job_id", "lock", "store", "umask", "wake")
 
     def __init__(self, job_id: str, store: Store, umask: int) -> None:
         self.job_id = job_id
         self.store = store
         self.umask = umask
         self.asked_to_end: list[int] = []
+        self.file_size_limit: tuple[int, int] | None = None
         # Before anything is published: whoever learns of the job can wake its supervisor.
         self.wake = WakeReceiver.create(f"{store.root}/run/{job_id}.wake")
         self.lock = LivenessLock.acquire(f"{store.root}/run/{job_id}.lock")
@@ -61,6 +63,15 @@ class Ownership:
         _signal.signal(_signal.SIGHUP, _signal.SIG_IGN)
         _signal.signal(_signal.SIGCHLD, self._pass)
         _signal.set_wakeup_fd(self.wake.fileno(), warn_on_full_buffer=False)
+
+    def lift_file_size_limit(self) -> None:
+        """Use all of the hard limit for ourselves: the submitter's soft one would stop the store from growing."""
+        import resource  # after the claim, with all the rest
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if soft != hard:
+            self.file_size_limit = (soft, hard)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
     def leave(self) -> None:
         """Remove what marks this supervisor in the file system, the lock last; its last act."""

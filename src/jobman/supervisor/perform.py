@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from jobman.supervisor.run import Ending
 
 _RENEW_EVERY_NS = 5_000_000_000
+_BUSY_FOR_TOO_LONG_NS = 2_000_000_000
 
 
 class Performer:
@@ -62,6 +63,8 @@ class Performer:
         self._clock = clock
         self._adopts = process.become_subreaper()
         self._renew_at_ns = 0
+        self._intents: list[Transition] = []
+        self._refused_since_ns = 0
         self._acts: dict[Act, Callable[[Decision], None]] = {
             Act.REQUEST_CANCEL: self._request_cancel,
             Act.REQUEST_JOB_TIMEOUT: self._request_job_timeout,
@@ -128,8 +131,45 @@ class Performer:
             return
         # Without a store the supervisor goes on in memory until its target has ended (D43).
         if not self._observer.store_gone:
+            self._write_intents()
             commit(self._store, transition)
         self._observer.advance(_present(transition.after))
+
+    def _intend(self, transition: Transition | None) -> None:
+        """Commit an intent, or, while the store cannot be written to and a target lives, act on it and commit it later.
+
+        A full disk must not keep a timeout, or SIGTERM to us, from ending the target (D23; ADR 0008).
+        """
+        try:
+            self._commit(transition)
+        except StoreBusyError:
+            now_ns = self._clock.monotonic_ns()
+            self._refused_since_ns = self._refused_since_ns or now_ns
+            if now_ns - self._refused_since_ns < _BUSY_FOR_TOO_LONG_NS:
+                raise
+            self._keep(transition)
+        except StoreFailureError:
+            self._keep(transition)
+        else:
+            self._refused_since_ns = 0
+
+    def _keep(self, transition: Transition | None) -> None:
+        if self.active is None or transition is None:
+            raise StoreFailureError(detail="the intent cannot be recorded")
+        self._intents.append(transition)
+        self._observer.ahead = True
+        self._observer.advance(_present(transition.after))
+
+    def _write_intents(self) -> None:
+        while self._intents:
+            commit(self._store, self._intents[0])
+            del self._intents[0]
+        self._observer.ahead = False
+
+    def forget_intents(self) -> None:
+        """Drop what could not be written: somebody has changed the job meanwhile, and it is decided anew."""
+        self._intents.clear()
+        self._observer.ahead = False
 
     def _now(self) -> Now:
         return Now(self._clock.wall_ns(), self._clock.monotonic_ns())
@@ -140,13 +180,13 @@ class Performer:
     # --- Before and between runs -----------------------------------------------------------------------------------
 
     def _request_cancel(self, decision: Decision) -> None:
-        self._commit(stopping.request_cancel(self._snapshot(), self._now(), decision.reason))
+        self._intend(stopping.request_cancel(self._snapshot(), self._now(), decision.reason))
 
     def _request_job_timeout(self, _decision: Decision) -> None:
-        self._commit(stopping.request_job_timeout(self._snapshot(), self._now()))
+        self._intend(stopping.request_job_timeout(self._snapshot(), self._now()))
 
     def _request_run_timeout(self, _decision: Decision) -> None:
-        self._commit(stopping.request_run_timeout(self._snapshot(), self._now()))
+        self._intend(stopping.request_run_timeout(self._snapshot(), self._now()))
 
     def _await_prerequisites(self, _decision: Decision) -> None:
         self._commit(running.await_prerequisites(self._snapshot(), self._now()))
@@ -205,6 +245,7 @@ class Performer:
             self._owner.umask,
             self._owner.lock.fileno(),
             self._adopts,
+            self._owner.file_size_limit,
         )
         self.active = ActiveRun(context, run, paused_ns=transition.after.job.total_paused_ns)
 
@@ -252,7 +293,7 @@ class Performer:
         if run is None:
             return
         signalled = run._replace(signalled_at_ns=max(at_ns, run.latest_ns()))
-        if not self._observer.store_gone:
+        if not self._observer.store_gone and not self._intents:
             try:
                 signalled = record_signalled(self._store, run, at_ns)
             except (StoreBusyError, StoreFailureError):

@@ -60,6 +60,10 @@ class ProbeRun:
         watched = (*self._pipes, self._result_fd, child.pidfd)
         return [descriptor for descriptor in watched if descriptor is not None]
 
+    def pids(self) -> list[int]:
+        """Return its process, if it has one."""
+        return [] if self._child is None else [self._child.pid]
+
     def due_ns(self) -> int:
         """Return the monotonic time at which the probe has used up its own."""
         return self._deadline_ns
@@ -133,7 +137,12 @@ class ProbeRun:
     def _judge(self, status: process.ExitStatus) -> Evaluation:
         if status.exit_code == 0:
             return _SATISFIED
-        return _UNSATISFIED if status.exit_code is not None else self._error()
+        # Killed by a signal: nobody can say what it would have answered, ever (H.2; D7 exempts its own timeout only).
+        return (
+            _UNSATISFIED
+            if status.exit_code is not None
+            else Evaluation(satisfied=False, code=EVALUATION_ERROR, fatal=True)
+        )
 
     def _error(self) -> Evaluation:
         return Evaluation(satisfied=False, code=EVALUATION_ERROR, fatal=self._probe.fatal_on_error)

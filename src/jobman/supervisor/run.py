@@ -49,6 +49,7 @@ class RunContext(NamedTuple):
     umask: int
     lock_fd: int
     adopts: bool
+    file_size_limit: tuple[int, int] | None = None
 
 
 class Ending(NamedTuple):
@@ -171,7 +172,8 @@ class ActiveRun:
             return
         self.executable = found.decode("utf-8", "surrogateescape")
         argv = (name, *(raw(word) for word in spec.arguments))
-        request = LaunchRequest(found, argv, environment, directory, self.context.umask)
+        limit = self.context.file_size_limit
+        request = LaunchRequest(found, argv, environment, directory, self.context.umask, file_size_limit=limit)
         ignored = process.adopted(os.getpid())
         try:
             self._child = process.launch_gated(request, close_in_child=(self.context.lock_fd,))

@@ -1,0 +1,108 @@
+"""A disk that is full while targets run: limits hold, nothing is lost (D23; field case 23)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import Cli, assert_no_process, eventually, installed_command, require_tool, supervisor_pids
+
+SIZE = 2 << 20
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Cli]:
+    """The command in a state directory on a file system of 2 MiB."""
+    mount, state, work = require_tool("mount"), tmp_path / "disk", tmp_path / "work"
+    state.mkdir()
+    work.mkdir()
+    done = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(state)], check=False, capture_output=True
+    )
+    if done.returncode:
+        pytest.skip("mounting a file system is not permitted here")
+    cli = Cli(state / "state", work)
+    try:
+        yield cli
+        assert_no_process(cli.state)
+    finally:
+        subprocess.run(["umount", "-l", str(state)], check=True)
+
+
+def _fill(cli: Cli) -> Path:
+    filler = cli.state.parent / "fill"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return filler
+
+
+def _target(cli: Cli, *flags: str) -> tuple[str, int]:
+    """Start a job whose target writes its PID beside the disk; return both."""
+    pid = cli.cwd / f"pid-{len(list(cli.cwd.iterdir()))}"
+    job_id = cli.run("sh", "-c", f"echo $$ > {pid}; exec sleep 600", flags=flags)
+    eventually(lambda: pid.exists() and pid.read_text().strip())
+    return job_id, int(pid.read_text())
+
+
+def _ended(pid: int) -> bool:
+    return not os.path.exists(f"/proc/{pid}")
+
+
+@pytest.mark.parametrize("flag", ["--run-timeout", "--job-timeout"])
+def test_a_timeout_ends_its_target_although_nothing_can_be_written(small: Cli, flag: str) -> None:
+    job_id, pid = _target(small, flag, "2s")
+    filler = _fill(small)
+
+    eventually(lambda: _ended(pid))
+
+    filler.unlink()
+    small("wait", job_id, status=1)
+    outcome = small.json("show", job_id)["runs"][0]["outcome"]
+    assert outcome == "timed_out"
+
+
+def test_a_supervisor_that_is_asked_to_end_stops_its_target_although_nothing_can_be_written(small: Cli) -> None:
+    job_id, pid = _target(small)
+    filler = _fill(small)
+    (supervisor,) = supervisor_pids(small.state)
+    os.kill(supervisor, signal.SIGTERM)
+
+    eventually(lambda: _ended(pid))
+
+    filler.unlink()
+    assert small.wait(job_id) == "cancelled"
+
+
+def test_a_result_that_could_not_be_written_is_written_when_there_is_room(small: Cli) -> None:
+    job_id = small.run("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; exit 7")
+    filler = _fill(small)
+    (small.cwd / "go").touch()
+    eventually(lambda: small("status", job_id, status=None).status is not None)
+    filler.unlink()
+
+    assert small.wait(job_id) == "failure"
+    assert small.json("show", job_id)["runs"][0]["exit"]["exit_code"] == 7
+
+
+def test_a_submitter_with_a_small_file_size_limit_gets_its_job_done(cli: Cli) -> None:
+    """Field case 23: the limit is the target's, not the store's."""
+    words = ("sh", "-c", "ulimit -S -f")
+    command = (installed_command(), "run", "--wait", "--name", "f", "--", *words)
+    limited = subprocess.run(
+        ["sh", "-c", 'ulimit -S -f 2000; exec "$@"', "sh", *command],
+        env=cli.environment,
+        cwd=cli.cwd,
+        capture_output=True,
+        check=False,
+        timeout=15,
+    )
+    assert limited.returncode == 0, limited.stderr
+    assert cli("logs", "f").out == "2000\n"
