@@ -12,7 +12,8 @@ from jobman.model.spec import JobSpec
 from jobman.model.state import LockFile, Reason
 from jobman.model.transitions import running, submission
 from jobman.model.transitions._change import Now
-from jobman.policy.admission import Request, StatedLimits
+from jobman.policy.admission import Request
+from jobman.policy.limits import StatedLimits
 from jobman.store.admissions import enqueue
 from jobman.store.commit import commit, commit_submission
 from jobman.store.connection import open_store

@@ -33,10 +33,10 @@ from jobman.policy.admission import (
     STORE_WIDE,
     Request,
     Ruling,
-    StatedLimits,
     View,
     is_idle,
 )
+from jobman.policy.limits import StatedLimits
 from jobman.store.admissions import load_limits, load_view
 from jobman.store.commit import commit
 from jobman.store.jobs import load_snapshot

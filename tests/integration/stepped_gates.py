@@ -16,8 +16,8 @@ from jobman.clock import Clock
 from jobman.model.spec import Environment, JobSpec, Timeouts
 from jobman.model.state import Job
 from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits
-from jobman.policy.admission import StatedLimits
 from jobman.policy.conditions import ConditionState
+from jobman.policy.limits import StatedLimits
 from jobman.service import control
 from jobman.store.conditions import load_evaluations, record_evaluations
 from jobman.store.connection import Store, open_store

@@ -17,7 +17,7 @@ import pytest
 from jobman.errors import TransitionError
 from jobman.model.spec import Backoff, Classification, Completion, Delay, JobSpec, Limit, StopPolicy, Timeouts
 from jobman.model.state import Run
-from jobman.policy.admission import StatedLimits
+from jobman.policy.limits import StatedLimits
 from jobman.service import control
 from jobman.store.jobs import load_runs
 from jobman.store.limits import apply_stated

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from jobman.policy.admission import Request, Ruling, StatedLimits
+from jobman.policy.admission import Request, Ruling
+from jobman.policy.limits import StatedLimits
 from jobman.store import migrations
 from jobman.store.admissions import (
     Demand,

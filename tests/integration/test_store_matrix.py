@@ -17,8 +17,9 @@ from jobman.errors import ClaimError, JobmanError, LimitConflictError, RevisionC
 from jobman.model.spec import Dependency
 from jobman.model.state import JobOutcome, JobPhase
 from jobman.model.waits import WaitKind
-from jobman.policy.admission import IDLE_AFTER_NS, Request, StatedLimits
+from jobman.policy.admission import IDLE_AFTER_NS, Request
 from jobman.policy.conditions import ConditionState
+from jobman.policy.limits import StatedLimits
 from jobman.policy.waiting import DependencyState
 from jobman.store.admissions import enqueue, forget_fitting, note_fitting, settle
 from jobman.store.claim import Claimant, claim_job

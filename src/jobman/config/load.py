@@ -10,7 +10,7 @@ import os
 
 from jobman.config.paths import config_files
 from jobman.errors import InvalidConfigError
-from jobman.policy.admission import StatedLimits
+from jobman.policy.limits import StatedLimits
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:

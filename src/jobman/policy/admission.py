@@ -23,18 +23,6 @@ class Limits(NamedTuple):
     pools: frozenset[str] = frozenset()
 
 
-class StatedLimits(NamedTuple):
-    """What configuration says of concurrency.
-
-    ``store_wide`` is a capacity, ``None`` for unlimited; it counts only if ``states_store_wide``. ``pools`` maps names
-    to capacities, ``None`` for unlimited.
-    """
-
-    states_store_wide: bool
-    store_wide: int | None
-    pools: Mapping[str, int | None]
-
-
 class Request(NamedTuple):
     """A job that wants slots.
 

@@ -9,7 +9,7 @@ from jobman.values import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jobman.policy.admission import StatedLimits
+    from jobman.policy.limits import StatedLimits
     from jobman.store.connection import Store
 
 

@@ -50,6 +50,11 @@ class Table(NamedTuple):
     name: str
     columns: tuple[str, ...]
 
+    @classmethod
+    def of(cls, name: str, columns: str) -> Table:
+        """Return a table whose columns are the words of a text."""
+        return cls(name, tuple(columns.split()))
+
     def select(self, alias: str = "") -> str:
         """Return the column list of a SELECT, each prefixed with ``alias`` if given."""
         prefix = f"{alias}." if alias else ""
@@ -66,126 +71,37 @@ class Table(NamedTuple):
         return f"UPDATE {self.name} SET {changes} WHERE {self.columns[0]} = ? AND {condition}"
 
 
-JOBS = Table(
+JOBS = Table.of(
     "jobs",
-    (
-        "id",
-        "name",
-        "phase",
-        "outcome",
-        "revision",
-        "submitted_at_ns",
-        "claim_hash",
-        "claim_deadline_ns",
-        "supervisor_id",
-        "claimed_at_ns",
-        "started_at_ns",
-        "completed_at_ns",
-        "cancellation_requested_at_ns",
-        "active_run_id",
-        "intent",
-        "run_count",
-        "success_count",
-        "failure_count",
-        "total_paused_ns",
-        "paused_from",
-        "paused_at_ns",
-        "paused_monotonic_ns",
-        "waiting_reason",
-        "next_run_at_ns",
-        "prerequisites_satisfied_at_ns",
-        "diagnostic_code",
-        "diagnostic",
-    ),
+    "id name phase outcome revision submitted_at_ns claim_hash claim_deadline_ns supervisor_id "
+    "claimed_at_ns started_at_ns completed_at_ns cancellation_requested_at_ns active_run_id intent "
+    "run_count success_count failure_count total_paused_ns paused_from paused_at_ns paused_monotonic_ns "
+    "waiting_reason next_run_at_ns prerequisites_satisfied_at_ns diagnostic_code diagnostic",
 )
 
-RUNS = Table(
+RUNS = Table.of(
     "runs",
-    (
-        "id",
-        "job_id",
-        "number",
-        "phase",
-        "outcome",
-        "revision",
-        "reserved_at_ns",
-        "resolved_executable",
-        "pid",
-        "creation_id",
-        "boot_id",
-        "pid_namespace",
-        "started_at_ns",
-        "stop_reason",
-        "stop_requested_at_ns",
-        "signalled_at_ns",
-        "completed_at_ns",
-        "exit_observed_at_ns",
-        "exit_code",
-        "exit_signal",
-        "platform_reason",
-        "log_integrity",
-        "log_health",
-        "log_diagnostic_code",
-        "log_index_version",
-        "stdout_bytes",
-        "stderr_bytes",
-        "max_rss_bytes",
-        "user_cpu_ns",
-        "system_cpu_ns",
-        "diagnostic_code",
-        "diagnostic",
-    ),
+    "id job_id number phase outcome revision reserved_at_ns resolved_executable pid creation_id boot_id "
+    "pid_namespace started_at_ns stop_reason stop_requested_at_ns signalled_at_ns completed_at_ns "
+    "exit_observed_at_ns exit_code exit_signal platform_reason log_integrity log_health "
+    "log_diagnostic_code log_index_version stdout_bytes stderr_bytes max_rss_bytes user_cpu_ns "
+    "system_cpu_ns diagnostic_code diagnostic",
 )
 
-SUPERVISORS = Table(
+SUPERVISORS = Table.of(
     "supervisors",
-    (
-        "id",
-        "job_id",
-        "phase",
-        "revision",
-        "pid",
-        "creation_id",
-        "boot_id",
-        "pid_namespace",
-        "lock_device",
-        "lock_inode",
-        "claimed_at_ns",
-        "lease_expires_at_ns",
-        "released_at_ns",
-    ),
+    "id job_id phase revision pid creation_id boot_id pid_namespace lock_device lock_inode claimed_at_ns "
+    "lease_expires_at_ns released_at_ns",
 )
 
-ADMISSIONS = Table(
+ADMISSIONS = Table.of(
     "admissions",
-    (
-        "id",
-        "job_id",
-        "run_id",
-        "slots",
-        "acquired_at_ns",
-        "lease_expires_at_ns",
-        "released_at_ns",
-        "pool",
-        "slot_scope",
-        "slot_indexes",
-    ),
+    "id job_id run_id slots acquired_at_ns lease_expires_at_ns released_at_ns pool slot_scope slot_indexes",
 )
 
-EVENTS = Table(
+EVENTS = Table.of(
     "state_events",
-    (
-        "id",
-        "kind",
-        "entity_id",
-        "job_id",
-        "revision",
-        "type",
-        "at_ns",
-        "reason",
-        "diagnostic_code",
-        "next_run_at_ns",
-    ),
+    "id kind entity_id job_id revision type at_ns reason diagnostic_code next_run_at_ns",
 )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobman.config import paths
 from jobman.config.load import ENVIRONMENT, Concurrency, load_concurrency
 from jobman.errors import ConfigFileError, InvalidConfigError
-from jobman.policy.admission import StatedLimits
+from jobman.policy.limits import StatedLimits
 
 ALLOWED = "expected a number of slots from 1 to 4294967295, or unlimited"
 pytestmark = pytest.mark.usefixtures("sources")  # no test may see the configuration of the machine

@@ -9,7 +9,7 @@ import pytest
 
 from jobman.config import paths
 from jobman.config.load import ENVIRONMENT, load_concurrency
-from jobman.policy.admission import StatedLimits
+from jobman.policy.limits import StatedLimits
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "examples" / "jobman.yml"
