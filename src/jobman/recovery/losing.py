@@ -101,6 +101,8 @@ def _declare_lost(store: Store, snapshot: Snapshot, supervisor: Supervisor, now:
         except ConflictError:
             return True
         remove_traces(store.root, snapshot.job.id)
+    if loss.release_slots:
+        _wake_requests(store, snapshot)
     _wake_dependents(store, snapshot.job.id)
     return True
 
@@ -113,8 +115,7 @@ def _release_survivors(store: Store, snapshot: Snapshot, now: Now) -> bool:
         commit(store, release_survivors(snapshot, now))
     except ConflictError:
         return True
-    for job_id in requests_to_wake(store, snapshot.admission.slots if snapshot.admission else 0):
-        wake(f"{store.root}/run/{job_id}.wake")
+    _wake_requests(store, snapshot)
     return True
 
 
@@ -177,6 +178,13 @@ def _take_back_reservation(root: str, snapshot: Snapshot) -> None:
         os.rmdir(f"{root}/logs/{job.id}")
     except OSError:
         pass  # it holds earlier runs, or was never made
+
+
+def _wake_requests(store: Store, snapshot: Snapshot) -> None:
+    if snapshot.admission is None:
+        return
+    for job_id in requests_to_wake(store, snapshot.admission.slots):
+        wake(f"{store.root}/run/{job_id}.wake")
 
 
 def _wake_dependents(store: Store, job_id: str) -> None:

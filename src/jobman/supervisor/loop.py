@@ -46,7 +46,7 @@ _WITHOUT_STORE = frozenset(
     )
 )
 _BOOKKEEPING = frozenset(
-    (Act.AWAIT_PREREQUISITES, Act.RECORD_OBSERVATIONS, Act.RECORD_EVALUATIONS, Act.ENQUEUE, Act.ADMIT)
+    (Act.AWAIT_PREREQUISITES, Act.RECORD_OBSERVATIONS, Act.RECORD_EVALUATIONS, Act.ENQUEUE, Act.ADMIT, Act.RESERVE_RUN)
 )
 
 
@@ -152,6 +152,7 @@ class Loop:
                     self._performer.perform(decision)
                     decision = self._decide_now()
         except BaseException:
+            self._performer.take_back()
             self._observer.distrust()
             raise
 

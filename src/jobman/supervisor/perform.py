@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from jobman.clock import Clock
     from jobman.model.events import Transition
-    from jobman.model.state import Snapshot
+    from jobman.model.state import Run, Snapshot
     from jobman.model.transitions.running import Finish
     from jobman.policy.decide import Decision
     from jobman.supervisor.observe import Observer
@@ -225,21 +225,30 @@ class Performer:
         run = transition.after.run
         if run is None:
             raise AssertionError(transition)
-        root, job_id = self._store.root, self._owner.job_id
         try:
-            directory = create_run_directory(root, job_id, run.number)
+            create_run_directory(self._store.root, self._owner.job_id, run.number)
         except OSError:
-            # A run without logs is better than no run: its capture will find nothing to write to and say so.
-            directory = run_directory(root, job_id, run.number)
+            pass  # a run without logs is better than no run: its capture will find nothing to write to and say so
         try:
             self._commit(transition)
         except BaseException:
-            remove_unused_run_directory(root, job_id, run.number)
+            self._remove_directory(run)
             raise
+
+    def take_back(self) -> None:
+        """Remove the log directory of a run whose reservation was rolled back."""
+        run = self._snapshot().run
+        if run is not None and self.active is None:
+            self._remove_directory(run)
+
+    def _remove_directory(self, run: Run) -> None:
+        remove_unused_run_directory(self._store.root, self._owner.job_id, run.number)
+
+    def _begin(self, run: Run) -> ActiveRun:
         context = RunContext(
-            root,
+            self._store.root,
             self._observer.spec,
-            directory,
+            run_directory(self._store.root, self._owner.job_id, run.number),
             self._clock,
             self._inherited(),
             self._owner.umask,
@@ -247,7 +256,7 @@ class Performer:
             self._adopts,
             self._owner.file_size_limit,
         )
-        self.active = ActiveRun(context, run, paused_ns=transition.after.job.total_paused_ns)
+        return ActiveRun(context, run, paused_ns=self._snapshot().job.total_paused_ns)
 
     def _launch(self, _decision: Decision) -> None:
         self._run().launch()
@@ -304,11 +313,11 @@ class Performer:
         self._run().stop_draining()
 
     def _end_run(self, _decision: Decision) -> None:
-        active, now = self._run(), self._now()
-        snapshot = self._snapshot()
+        active, snapshot = self._run(), self._snapshot()
         if snapshot.run is None:
             raise AssertionError(active.run_id)
-        end = _judge(snapshot, active.collect(), self._observer)
+        # The end is dated after the last sync of its logs, which may take a while.
+        end, now = _judge(snapshot, active.collect(), self._observer), self._now()
         following = self._what_follows(snapshot, end, now)
         self._commit(running.end_run(snapshot, end, following, now))
         self.active = None
@@ -346,8 +355,12 @@ class Performer:
             wake(f"{self._store.root}/run/{job_id}.wake")
 
     def _run(self) -> ActiveRun:
+        """Return the active run; it begins when it is first asked for, once its reservation is durable."""
         if self.active is None:
-            raise AssertionError("no active run")
+            run = self._snapshot().run
+            if run is None:
+                raise AssertionError("no active run")
+            self.active = self._begin(run)
         return self.active
 
     def _inherited(self) -> dict[bytes, bytes]:
