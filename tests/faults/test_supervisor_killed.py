@@ -47,7 +47,7 @@ CALLS = {
     "openat": 400,
 }
 SAMPLE = {
-    "fdatasync": (1, 2, 3, 5, 7, 9, 11, 13, 15),
+    "fdatasync": (1, 2, 3, 5, 7, 9, 11, 13, 14),
     "fsync": (3, 6),
     "write": (1, 2, 3, 4),
     "unlink,unlinkat": (1, 2, 3, 4, 5),
