@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jobman.supervisor.run import ActiveRun
 
 _PATIENCE_WITH_TARGET_NS = 50_000_000
+_LONGEST_WITH_TARGET_NS = 1_000_000_000
 _RETRY_FIRST_NS = 100_000_000
 _RETRY_LAST_NS = 5_000_000_000
 _INSPECT_EVERY_NS = 1_000_000_000
@@ -71,6 +72,7 @@ class Loop:
         self._woken = True
         self._store_retry_ns = 0
         self._store_pause_ns = _RETRY_FIRST_NS
+        self._refusals = 0
         self._inspect_at_ns = 0
         self._inspected = 0
         # What a supervisor without children polls never changes.
@@ -99,6 +101,7 @@ class Loop:
             self._observer.reload()
         except StoreBusyError:
             # It queued for as long as a target may go undrained; after a look at the pipes it queues again.
+            self._refusals += 1
             self._postpone(_BREATH_NS)
         except (StoreFailureError, StoreForeignError):
             self._postpone(self._store_pause_ns)
@@ -128,18 +131,28 @@ class Loop:
         return decide(self._observer.observe(self._performer.active, asked_to_end=bool(self._owner.asked_to_end)))
 
     def _perform(self, decision: Decision) -> None:
-        # A target must be drained: with one, a busy store is left alone quickly and tried again.
         if not self._observer.store_gone and self._owner.store.is_replaced():
             # Committing to a database that nobody can open any more would look like success (D43).
             self._observer.store_gone = True
             return
-        with_target = self._performer.active is not None
-        self._owner.store.patience_ns = _PATIENCE_WITH_TARGET_NS if with_target else SUPERVISOR_PATIENCE_NS
+        self._owner.store.patience_ns = self._patience_ns()
         if decision.act in _BOOKKEEPING:
             self._keep_books(decision)
         else:
             self._performer.perform(decision)
         self._store_pause_ns = _RETRY_FIRST_NS
+        self._refusals = 0
+
+    def _patience_ns(self) -> int:
+        """Return how long to queue for the store: a target that may write must be drained, nothing else is in a hurry.
+
+        Each refusal doubles the patience: hundreds that leave the queue and come back at once keep the processor
+        from whoever holds the lock. A target that was silent meanwhile has its pipes for that long.
+        """
+        active = self._performer.active
+        if active is None or not active.may_write():
+            return SUPERVISOR_PATIENCE_NS
+        return min(_LONGEST_WITH_TARGET_NS, _PATIENCE_WITH_TARGET_NS << min(self._refusals, 10))
 
     def _keep_books(self, decision: Decision) -> None:
         """Commit this decision and those that follow from it at once, as long as none has an effect outside the store.
@@ -237,6 +250,7 @@ class Loop:
                 self._woken = True
             elif active is not None and active.is_output(descriptor):
                 size = active.read(descriptor)
+                self._refusals = 0
                 moved += max(0, size)
                 decisive = decisive or size == 0
             else:

@@ -126,6 +126,10 @@ class ActiveRun:
         """Make captured output durable."""
         self._capture.flush()
 
+    def may_write(self) -> bool:
+        """Say whether somebody may be writing into the pipes: the gate is open, and they are not at their end."""
+        return bool(self._pipes) and self._stage not in (Stage.ABSENT, Stage.GATED, Stage.FAILED)
+
     def is_output(self, descriptor: int) -> bool:
         """Say whether ``descriptor`` is one of the target's output pipes."""
         return descriptor in self._pipes
