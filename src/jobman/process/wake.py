@@ -11,6 +11,7 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Self
 
 _READ_SIZE = 65536
@@ -66,6 +67,17 @@ class WakeReceiver:
             os.unlink(self.path)
         except OSError:
             pass
+
+
+def wake_path(root: str, job_id: str) -> str:
+    """Return the path of the FIFO that wakes the supervisor of a job."""
+    return f"{root}/run/{job_id}.wake"
+
+
+def wake_jobs(root: str, job_ids: Iterable[str]) -> None:
+    """Wake the supervisors of these jobs in the state directory ``root``; one that has none is left out."""
+    for job_id in job_ids:
+        wake(wake_path(root, job_id))
 
 
 def wake(path: str) -> None:

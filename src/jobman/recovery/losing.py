@@ -25,7 +25,7 @@ from jobman.model.transitions.recovery import Loss, lose, release_survivors
 from jobman.model.transitions.submission import expire_submission
 from jobman.policy.liveness import Verdict, judge
 from jobman.process import liveness
-from jobman.process.wake import wake
+from jobman.process.wake import wake_jobs
 from jobman.recovery import lock_path
 from jobman.store.admissions import requests_to_wake
 from jobman.store.commit import commit
@@ -181,15 +181,12 @@ def _take_back_reservation(root: str, snapshot: Snapshot) -> None:
 
 
 def _wake_requests(store: Store, snapshot: Snapshot) -> None:
-    if snapshot.admission is None:
-        return
-    for job_id in requests_to_wake(store, snapshot.admission.slots):
-        wake(f"{store.root}/run/{job_id}.wake")
+    if snapshot.admission is not None:
+        wake_jobs(store.root, requests_to_wake(store, snapshot.admission.slots))
 
 
 def _wake_dependents(store: Store, job_id: str) -> None:
-    for dependent in dependents_to_wake(store, job_id):
-        wake(f"{store.root}/run/{dependent}.wake")
+    wake_jobs(store.root, dependents_to_wake(store, job_id))
 
 
 def _probe(store: Store, supervisor: Supervisor) -> str:

@@ -10,7 +10,7 @@ from jobman.model.state import JobOutcome, JobPhase
 from jobman.model.transitions import stopping
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.stopping import request_cancel
-from jobman.process.wake import wake
+from jobman.process.wake import wake_jobs
 from jobman.service.query import select_run
 from jobman.store.commit import commit
 from jobman.store.jobs import load_job, load_runs, load_snapshot
@@ -109,7 +109,7 @@ def _intend(store: Store, job_id: str, clock: Clock, request: Callable[[Snapshot
             commit(store, transition)
         except RevisionConflictError:
             continue  # the supervisor was quicker; look again
-        wake(f"{store.root}/run/{job_id}.wake")
+        wake_jobs(store.root, (job_id,))
         return transition.after.job
     raise RevisionConflictError(entity=f"job {job_id}")
 

@@ -17,7 +17,7 @@ from jobman.errors import JobmanError
 from jobman.process.liveness import LivenessLock
 from jobman.process.own import own_identity_fields
 from jobman.process.spawn import close_inherited_descriptors
-from jobman.process.wake import WakeReceiver
+from jobman.process.wake import WakeReceiver, wake_path
 from jobman.store.claim import Claimant, claim_job
 from jobman.store.connection import open_store
 from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
@@ -52,7 +52,7 @@ class Ownership:
         self.asked_to_end: list[int] = []
         self.file_size_limit: tuple[int, int] | None = None
         # Before anything is published: whoever learns of the job can wake its supervisor.
-        self.wake = WakeReceiver.create(f"{store.root}/run/{job_id}.wake")
+        self.wake = WakeReceiver.create(wake_path(store.root, job_id))
         self.lock = LivenessLock.acquire(f"{store.root}/run/{job_id}.lock")
         self.claimed_ns = time.monotonic_ns()
 

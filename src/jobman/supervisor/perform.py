@@ -21,7 +21,7 @@ from jobman.policy.classify import recorded_exit, run_outcome
 from jobman.policy.completion import EndedRun, after_run
 from jobman.policy.decide import Act
 from jobman.process.spawn import submitter_environment
-from jobman.process.wake import wake
+from jobman.process.wake import wake_jobs
 from jobman.store.admissions import requests_to_wake
 from jobman.store.commit import commit, record_identity, record_signalled, renew_lease
 from jobman.store.conditions import record_evaluations
@@ -351,8 +351,7 @@ class Performer:
         concerned = requests_to_wake(self._store, self._observer.spec.slots)
         if self._snapshot().job.phase == JobPhase.COMPLETED:
             concerned += dependents_to_wake(self._store, self._owner.job_id)
-        for job_id in concerned:
-            wake(f"{self._store.root}/run/{job_id}.wake")
+        wake_jobs(self._store.root, concerned)
 
     def _run(self) -> ActiveRun:
         """Return the active run; it begins when it is first asked for, once its reservation is durable."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobman.cli.commands._backend import store_of
 from jobman.cli.output import out
 from jobman.config.load import load_concurrency
-from jobman.process.wake import wake
+from jobman.process.wake import wake_jobs
 from jobman.store.admissions import requests_to_wake
 from jobman.store.limits import apply_all
 from jobman.values import TYPE_CHECKING
@@ -20,8 +20,7 @@ _AT_ONCE = 32
 
 def _wake_those_that_fit(store: Store) -> None:
     """Wake requests that may fit into the new limits; the rest find out by looking."""
-    for job_id in requests_to_wake(store, _AT_ONCE):
-        wake(f"{store.root}/run/{job_id}.wake")
+    wake_jobs(store.root, requests_to_wake(store, _AT_ONCE))
 
 
 def run(parsed: Parsed) -> int:
