@@ -17,7 +17,7 @@ from jobman.model.state import Snapshot
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.submission import submit
 from jobman.process.own import own_identity_fields
-from jobman.service.submit import new_job_id
+from jobman.service.launch import new_job_id
 from jobman.store.claim import Claimant, claim_job
 from jobman.store.commit import commit_submission
 from jobman.store.connection import open_store

@@ -13,8 +13,8 @@ from pathlib import Path
 from jobman.clock import SystemClock
 from jobman.model.spec import JobSpec
 from jobman.model.spec_json import decode, encode
-from jobman.service.launch import start
-from jobman.service.submit import new_job_id, submit
+from jobman.service.launch import new_job_id, start
+from jobman.service.submit import submit
 from jobman.store.connection import open_store
 from tests.support import Cli
 

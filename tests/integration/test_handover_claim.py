@@ -21,8 +21,8 @@ from jobman.model.transitions._change import Now
 from jobman.model.transitions.submission import submit as submission
 from jobman.process.spawn import Detached, spawn_detached
 from jobman.service import launch
-from jobman.service.launch import Candidate
-from jobman.service.submit import new_job_id, submit
+from jobman.service.launch import Candidate, new_job_id
+from jobman.service.submit import submit
 from jobman.store.commit import commit_submission
 from jobman.store.connection import Store, open_store
 from tests.faults.injection import (

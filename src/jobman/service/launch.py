@@ -12,10 +12,12 @@ import sys
 import jobman
 from jobman import handshake
 from jobman.errors import HandshakeError, LaunchError
+from jobman.model.ids import RANDOM_BYTES, new_id
 from jobman.process.spawn import spawn_detached, submitter_environment
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
+    from jobman.clock import Clock
     from jobman.process.spawn import Detached
     from jobman.store.connection import Store
 
@@ -84,6 +86,11 @@ class Candidate:
                 break
             answer += block
         return answer
+
+
+def new_job_id(clock: Clock) -> str:
+    """Return an ID for a job that is to be submitted now."""
+    return new_id(clock.wall_ns(), os.urandom(RANDOM_BYTES))
 
 
 def start(job_id: str, root: str) -> Candidate:

@@ -5,11 +5,8 @@ Nothing durable is left by a request that is refused: everything that can be che
 
 from __future__ import annotations
 
-import os
-
 from jobman import handshake
 from jobman.errors import DependencyConflictError, HandshakeError, TooManySlotsError, UnknownPoolError
-from jobman.model.ids import RANDOM_BYTES, new_id
 from jobman.model.spec import Dependency, Predicate, validate
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.submission import submit as submit_transition
@@ -37,11 +34,6 @@ class Requirement(NamedTuple):
 
     selector: str
     predicate: str = Predicate.SUCCESS
-
-
-def new_job_id(clock: Clock) -> str:
-    """Return an ID for a job that is to be submitted now."""
-    return new_id(clock.wall_ns(), os.urandom(RANDOM_BYTES))
 
 
 def resolve_dependencies(store: Store, requirements: Sequence[Requirement]) -> tuple[Dependency, ...]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 
 from jobman.cli.output import out
+from jobman.clock import SystemClock
 from jobman.config.paths import state_directory
 from jobman.errors import UsageError, WorkingDirectoryError
-from jobman.service.launch import start
+from jobman.service.launch import new_job_id, start
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def run(parsed: Parsed) -> int:
         raise UsageError(detail="run --exit-code needs --wait")
     directory = _directory(parsed.value("cwd"))
     root = os.path.realpath(state_directory(parsed.value("state-dir")))
-    candidate = start(_new_id(), root)
+    candidate = start(new_job_id(SystemClock()), root)
     try:
         store = _submit(parsed, candidate, root, directory)
     except BaseException:
@@ -85,10 +86,3 @@ def _directory(flag: str) -> str:
     # POSIX lets two leading slashes mean something else, and normpath keeps them; here they never do.
     found = "/" + found.lstrip("/")
     return os.fsencode(found).decode("utf-8", "surrogateescape")
-
-
-def _new_id() -> str:
-    from jobman.clock import SystemClock
-    from jobman.model.ids import RANDOM_BYTES, new_id
-
-    return new_id(SystemClock().wall_ns(), os.urandom(RANDOM_BYTES))
