@@ -8,7 +8,7 @@ from jobman import process
 from jobman.model.state import JobPhase
 from jobman.policy.deadline import Budget
 from jobman.policy.decide import ChildView, Observation
-from jobman.policy.polling import DRAW_RANGE, interval_ns
+from jobman.policy.polling import DRAW_RANGE, next_look_ns
 from jobman.store.admissions import held_jobs, is_first, next_ahead
 from jobman.store.dependencies import has_news, load_dependencies
 from jobman.store.jobs import count_active, load_snapshot, revision_of
@@ -81,7 +81,7 @@ class Observer:
 
         Most looks of a waiting supervisor end here (D41).
         """
-        self._next_look_ns = self._clock.monotonic_ns() + self._interval_ns()
+        self._next_look_ns = self._following_look_ns()
         if self.store_gone or self._store.is_replaced():
             self.store_gone = True
             return True
@@ -218,8 +218,8 @@ class Observer:
             self._attempt_until_ns = _NEVER_NS if retry_ns is None else now_ns + retry_ns
         return self._attempt
 
-    def _interval_ns(self) -> int:
+    def _following_look_ns(self) -> int:
         draw = int.from_bytes(os.urandom(2), "little") % DRAW_RANGE
         # The first of a queue keeps the shortest interval, so that a lost wake-up costs no more than that.
         shortest = self.store_gone or (self.snapshot.job.phase == JobPhase.QUEUED and self._first_in_queue)
-        return interval_ns(0 if shortest else self._active, draw)
+        return next_look_ns(self._clock.monotonic_ns(), 0 if shortest else self._active, draw)

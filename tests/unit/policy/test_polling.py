@@ -1,30 +1,58 @@
-"""Polling is a budget of the whole store (architecture, Polling; M40, D41)."""
+"""Polling is a budget of the whole store (architecture, Polling; M40, D41; ADR 9)."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobman.policy.polling import DRAW_RANGE, interval_ns
+from jobman.policy.polling import DRAW_RANGE, interval_ns, next_look_ns
 
-MIDDLE = DRAW_RANGE // 2
+MILLISECOND = 1_000_000
+supervisors = st.integers(0, 10_000)
+draws = st.integers(0, DRAW_RANGE - 1)
+moments = st.integers(0, 2**62)
 
 
 @pytest.mark.parametrize(
-    ("supervisors", "milliseconds"),
-    [(0, 100), (1, 100), (20, 100), (21, 105), (100, 500), (499, 2_495), (500, 2_500), (501, 2_500), (10**9, 2_500)],
+    ("count", "milliseconds"),
+    [(0, 100), (1, 100), (10, 100), (11, 110), (50, 500), (249, 2_490), (250, 2_500), (251, 2_500), (10**9, 2_500)],
 )
-def test_the_interval_grows_with_the_supervisors(supervisors: int, milliseconds: int) -> None:
-    assert interval_ns(supervisors, MIDDLE) == milliseconds * 1_000_000
+def test_the_interval_grows_with_the_supervisors(count: int, milliseconds: int) -> None:
+    assert interval_ns(count) == milliseconds * MILLISECOND
 
 
-@given(st.integers(0, 10_000), st.integers(0, DRAW_RANGE - 1))
-def test_draws_spread_it_by_ten_percent(supervisors: int, draw: int) -> None:
-    middle = interval_ns(supervisors, MIDDLE)
-    assert middle * 9 // 10 <= interval_ns(supervisors, draw) < middle * 11 // 10
+@given(moments, st.integers(0, 50), draws)
+def test_few_supervisors_look_at_the_next_tick(now_ns: int, count: int, draw: int) -> None:
+    """A lost wake-up costs an interval at most."""
+    assert 0 < next_look_ns(now_ns, count, draw) - now_ns <= interval_ns(count)
 
 
-def test_the_draws_use_the_whole_range() -> None:
-    assert interval_ns(1, 0) == 90_000_000
-    assert interval_ns(1, DRAW_RANGE - 1) > 109_990_000
+@given(moments, st.integers(51, 10_000), draws)
+def test_many_look_after_an_interval_give_or_take_a_tenth_and_half_a_tick(now_ns: int, count: int, draw: int) -> None:
+    interval, half_a_tick = interval_ns(count), 250 * MILLISECOND
+    away = next_look_ns(now_ns, count, draw) - now_ns
+    assert interval * 9 // 10 - half_a_tick <= away <= interval * 11 // 10 + half_a_tick
+
+
+@given(moments, supervisors, draws, draws)
+def test_supervisors_share_their_ticks(now_ns: int, count: int, one: int, other: int) -> None:
+    """Whatever the moment and the draw, two looks are whole ticks apart."""
+    tick = min(interval_ns(count), 500 * MILLISECOND)
+    assert next_look_ns(now_ns, count, one) % tick == 0
+    assert (next_look_ns(now_ns, count, one) - next_look_ns(now_ns + tick // 3, count, other)) % tick == 0
+
+
+def test_one_that_looks_at_a_tick_keeps_its_interval() -> None:
+    now_ns = 7_000 * MILLISECOND + 3 * MILLISECOND
+    assert {next_look_ns(now_ns, 1, draw) for draw in range(0, DRAW_RANGE, 64)} == {7_100 * MILLISECOND}
+    assert {next_look_ns(now_ns, 50, draw) for draw in range(0, DRAW_RANGE, 64)} == {7_500 * MILLISECOND}
+
+
+def test_draws_spread_those_that_were_started_together() -> None:
+    started_ns = 7_250 * MILLISECOND
+    looks = Counter(next_look_ns(started_ns, 500, draw) for draw in range(DRAW_RANGE))
+    assert set(looks) == {9_500 * MILLISECOND, 10_000 * MILLISECOND}
+    assert min(looks.values()) > DRAW_RANGE // 3
