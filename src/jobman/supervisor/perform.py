@@ -12,9 +12,8 @@ from jobman import process
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError
 from jobman.logs.layout import create_run_directory, remove_unused_run_directory, run_directory
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.state import JobPhase, Reason, RunOutcome, RunPhase
+from jobman.model.state import JobPhase, Reason, RunOutcome
 from jobman.model.transitions import running, stopping
-from jobman.model.transitions._change import Now
 from jobman.model.transitions.running import Retry, RunEnd
 from jobman.model.transitions.submission import LEASE_NS
 from jobman.policy.classify import recorded_exit, run_outcome
@@ -23,10 +22,11 @@ from jobman.policy.decide import Act
 from jobman.process.spawn import submitter_environment
 from jobman.process.wake import wake_jobs
 from jobman.store.admissions import requests_to_wake
-from jobman.store.commit import commit, record_identity, record_signalled, renew_lease
+from jobman.store.commit import record_identity, record_signalled, renew_lease
 from jobman.store.conditions import record_evaluations
 from jobman.store.dependencies import dependents_to_wake, record_observations
 from jobman.supervisor import admission
+from jobman.supervisor.commits import Commits
 from jobman.supervisor.conditions import ConditionWatch
 from jobman.supervisor.probes import ProbeContext
 from jobman.supervisor.run import ActiveRun, RunContext, target_environment
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from jobman.clock import Clock
     from jobman.model.events import Transition
     from jobman.model.state import Run, Snapshot
+    from jobman.model.transitions._change import Now
     from jobman.model.transitions.running import Finish
     from jobman.policy.decide import Decision
     from jobman.supervisor.observe import Observer
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from jobman.supervisor.run import Ending
 
 _RENEW_EVERY_NS = 5_000_000_000
-_BUSY_FOR_TOO_LONG_NS = 2_000_000_000
 
 
 class Performer:
@@ -63,8 +63,7 @@ class Performer:
         self._clock = clock
         self._adopts = process.become_subreaper()
         self._renew_at_ns = 0
-        self._intents: list[Transition] = []
-        self._refused_since_ns = 0
+        self._commits = Commits(owner.store, observer, clock)
         self._acts: dict[Act, Callable[[Decision], None]] = {
             Act.REQUEST_CANCEL: self._request_cancel,
             Act.REQUEST_JOB_TIMEOUT: self._request_job_timeout,
@@ -124,60 +123,20 @@ class Performer:
         except (StoreBusyError, StoreFailureError):
             pass
 
-    # --- Commits ---------------------------------------------------------------------------------------------------
-
-    def _commit(self, transition: Transition | None) -> None:
-        if transition is None:
-            return
-        # Without a store the supervisor goes on in memory until its target has ended (D43).
-        if not self._observer.store_gone:
-            self._write_intents()
-            commit(self._store, transition)
-        self._observer.advance(_present(transition.after))
-
-    def _intend(self, transition: Transition | None) -> None:
-        """Commit an intent, or, while the store cannot be written to and a target lives, act on it and commit it later.
-
-        A full disk must not keep a timeout, or SIGTERM to us, from ending the target (D23; ADR 0008).
-        """
-        try:
-            self._commit(transition)
-        except StoreBusyError:
-            now_ns = self._clock.monotonic_ns()
-            self._refused_since_ns = self._refused_since_ns or now_ns
-            if now_ns - self._refused_since_ns < _BUSY_FOR_TOO_LONG_NS:
-                raise
-            self._keep(transition)
-        except StoreFailureError:
-            self._keep(transition)
-        else:
-            self._refused_since_ns = 0
-
-    def _keep(self, transition: Transition | None) -> None:
-        if self.active is None or transition is None:
-            raise StoreFailureError(detail="the intent cannot be recorded")
-        self._intents.append(transition)
-        self._observer.ahead = True
-        self._observer.advance(_present(transition.after))
-
-    def _write_intents(self) -> None:
-        while self._intents:
-            commit(self._store, self._intents[0])
-            del self._intents[0]
-        self._observer.ahead = False
-
     def forget_intents(self) -> None:
         """Drop what could not be written: somebody has changed the job meanwhile, and it is decided anew."""
-        self._intents.clear()
-        self._observer.ahead = False
+        self._commits.forget_intents()
 
     def _now(self) -> Now:
-        return Now(self._clock.wall_ns(), self._clock.monotonic_ns())
+        return self._commits.now()
 
     def _snapshot(self) -> Snapshot:
         return self._observer.snapshot
 
     # --- Before and between runs -----------------------------------------------------------------------------------
+
+    def _intend(self, transition: Transition | None) -> None:
+        self._commits.intend(transition, with_target=self.active is not None)
 
     def _request_cancel(self, decision: Decision) -> None:
         self._intend(stopping.request_cancel(self._snapshot(), self._now(), decision.reason))
@@ -189,7 +148,7 @@ class Performer:
         self._intend(stopping.request_run_timeout(self._snapshot(), self._now()))
 
     def _await_prerequisites(self, _decision: Decision) -> None:
-        self._commit(running.await_prerequisites(self._snapshot(), self._now()))
+        self._commits.commit(running.await_prerequisites(self._snapshot(), self._now()))
         self._observer.reload_dependencies()
 
     def _record_observations(self, decision: Decision) -> None:
@@ -204,7 +163,7 @@ class Performer:
             watch.written(states)
 
     def _enqueue(self, decision: Decision) -> None:
-        self._commit(running.enqueue(self._snapshot(), Reason(decision.reason), self._now()))
+        self._commits.commit(running.enqueue(self._snapshot(), Reason(decision.reason), self._now()))
 
     def _admit(self, _decision: Decision) -> None:
         now = self._now()
@@ -215,7 +174,7 @@ class Performer:
     def _finish(self, decision: Decision) -> None:
         if decision.finish is None:
             raise AssertionError(decision)
-        self._commit(running.finish_without_run(self._snapshot(), decision.finish, self._now()))
+        self._commits.commit(running.finish_without_run(self._snapshot(), decision.finish, self._now()))
         self._wake_others()
 
     # --- The run ---------------------------------------------------------------------------------------------------
@@ -230,7 +189,7 @@ class Performer:
         except OSError:
             pass  # a run without logs is better than no run: its capture will find nothing to write to and say so
         try:
-            self._commit(transition)
+            self._commits.commit(transition)
         except BaseException:
             self._remove_directory(run)
             raise
@@ -281,7 +240,7 @@ class Performer:
         active = self._run()
         if active.identity is None:
             raise AssertionError(active.run_id)
-        self._commit(running.start_run(self._snapshot(), active.identity, active.executable, self._now()))
+        self._commits.commit(running.start_run(self._snapshot(), active.identity, active.executable, self._now()))
 
     def _suspend(self, decision: Decision) -> None:
         self._run().suspend()
@@ -302,7 +261,7 @@ class Performer:
         if run is None:
             return
         signalled = run._replace(signalled_at_ns=max(at_ns, run.latest_ns()))
-        if not self._observer.store_gone and not self._intents:
+        if not self._observer.store_gone and not self._commits.behind:
             try:
                 signalled = record_signalled(self._store, run, at_ns)
             except (StoreBusyError, StoreFailureError):
@@ -319,7 +278,7 @@ class Performer:
         # The end is dated after the last sync of its logs, which may take a while.
         end, now = _judge(snapshot, active.collect(), self._observer), self._now()
         following = self._what_follows(snapshot, end, now)
-        self._commit(running.end_run(snapshot, end, following, now))
+        self._commits.commit(running.end_run(snapshot, end, following, now))
         self.active = None
         if isinstance(following, Retry) and following.next_run_at_ns is not None:
             pause_ns = following.next_run_at_ns - now.wall_ns
@@ -388,13 +347,3 @@ def _judge(snapshot: Snapshot, ending: Ending, observer: Observer) -> RunEnd:
     rules = observer.spec.classification
     outcome = run_outcome(snapshot.job, run, start_failed=ending.start_failed, exit_=ending.exit, rules=rules)
     return RunEnd(outcome, recorded_exit(outcome, ending.exit), ending.logs, ending.usage, ending.problem)
-
-
-def _present(after: Snapshot) -> Snapshot:
-    """Drop what a transition has ended: a completed run is history, a released admission holds nothing."""
-    run, admission = after.run, after.admission
-    if run is not None and run.phase == RunPhase.COMPLETED:
-        run = None
-    if admission is not None and admission.released_at_ns is not None:
-        admission = None
-    return after._replace(run=run, admission=admission)
