@@ -38,9 +38,10 @@ check: $(DEVELOP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The total of the coverage follows pytest's closing line; `.venv/bin/coverage report` has the lines that were missed.
+# Most tests wait for processes, so two share a processor well. The total of the coverage follows pytest's closing line;
+# `.venv/bin/coverage report` has the lines that were missed.
 test: check
-	@status=0; $(BIN)/coverage run -m pytest || status=$$?; \
+	@status=0; $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal --cov --cov-report= || status=$$?; \
 	echo "coverage of the code that ran in the test process: $$($(BIN)/coverage report --format=total) %"; exit $$status
 
 bench: $(USE)

@@ -159,8 +159,19 @@ def require_tool(name: str) -> str:
 
 
 def supervisor_pids(state: Path) -> list[int]:
-    """Return the PIDs of the supervisors that live in ``state``."""
-    return [pid for pid, command in processes_of(state).items() if "supervisor/__main__.py" in command]
+    """Return the PIDs of the supervisors that live in ``state``.
+
+    Until it executes its target, the child of a supervisor has the same command line, but leads no session.
+    """
+    found = processes_of(state).items()
+    return [pid for pid, command in found if "supervisor/__main__.py" in command and _leads_session(pid)]
+
+
+def _leads_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
 
 
 def environment_without(environment: Mapping[str, str], *names: str) -> dict[str, str]:
