@@ -14,28 +14,59 @@ if TYPE_CHECKING:
     from enum import StrEnum
     from typing import NamedTuple, Protocol
 else:
-    from collections import namedtuple  # what typing.NamedTuple is made of
+    from _collections import _tuplegetter  # what makes the fields of collections.namedtuple, too
 
     Protocol = object  # protocols are for checkers; nothing inherits from them
 
     class _NamedTupleMeta(type):
-        """Turn the annotations of a class body into the fields of a named tuple, as ``typing.NamedTuple`` does."""
+        """Turn the annotations of a class body into the fields of a tuple, as ``typing.NamedTuple`` does."""
 
         def __new__(cls, name, bases, body):  # noqa: ANN001, ANN204  # checkers are shown typing.NamedTuple
             if body.get("__module__") == __name__:
                 return super().__new__(cls, name, bases, body)
-            annotations = body.pop("__annotations__", {})
-            fields = tuple(annotations)
-            defaults = [body.pop(field) for field in fields if field in body]
-            made = namedtuple(name, fields, defaults=defaults, module=body["__module__"])  # noqa: PYI024  # see above
-            made.__annotations__ = annotations
-            for key, value in body.items():
-                if key not in ("__module__", "__slots__"):
-                    setattr(made, key, value)
-            return made
+            fields = tuple(body.get("__annotations__", ()))
+            defaults = {field: body.pop(field) for field in fields if field in body}
+            getters = {field: _tuplegetter(place, "") for place, field in enumerate(fields)}
+            shared = {"__slots__": (), "__match_args__": fields, "_fields": fields, "_field_defaults": defaults}
+            return type(name, (_NamedTuple,), {**body, **getters, **shared})
 
     class NamedTuple(metaclass=_NamedTupleMeta):
         """An immutable value with named fields; see ``typing.NamedTuple``."""
+
+    class _NamedTuple(tuple):
+        """What all named tuples share; ``collections.namedtuple`` compiles it anew for each of them, for 40 us."""
+
+        __slots__ = ()
+
+        def __new__(cls, *values, **named):  # noqa: ANN002, ANN003, ANN204  # as above
+            if named or len(values) != len(cls._fields):
+                values = cls._complete(values, named)
+            return tuple.__new__(cls, values)
+
+        @classmethod
+        def _complete(cls, values, named):  # noqa: ANN001, ANN206  # as above
+            left = cls._fields[len(values) :]
+            given = {**cls._field_defaults, **named}
+            if len(values) > len(cls._fields) or not given.keys() >= set(left) or not set(left) >= named.keys():
+                problem = f"expected the fields {', '.join(cls._fields)}, got {len(values)} values and {sorted(named)}"
+                raise TypeError(f"{cls.__name__}: {problem}")
+            return (*values, *[given[field] for field in left])
+
+        def _replace(self, **named):  # noqa: ANN003, ANN202  # as above
+            return type(self)(**{**self._asdict(), **named})
+
+        def _asdict(self):  # noqa: ANN202  # as above
+            return dict(zip(self._fields, self, strict=True))
+
+        @classmethod
+        def _make(cls, values):  # noqa: ANN001, ANN206  # as above
+            return cls(*values)
+
+        def __getnewargs__(self):  # noqa: ANN204  # as above
+            return tuple(self)
+
+        def __repr__(self) -> str:
+            return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"
 
     class _StrEnumMeta(type):
         """Turn the text constants of a class body into its only instances, as ``enum.StrEnum`` does."""

@@ -40,11 +40,36 @@ def test_a_named_tuple_has_fields_defaults_and_methods() -> None:
     assert Point.__doc__ == "Two numbers, the second with a default."
 
 
-def test_a_named_tuple_refuses_missing_and_unknown_fields() -> None:
-    with pytest.raises(TypeError):
-        Point()  # type: ignore[call-arg]  # what is tested
-    with pytest.raises(TypeError):
-        Point(1, z=3)  # type: ignore[call-arg]  # what is tested
+@pytest.mark.parametrize(
+    "point", [Point(1, 3), Point(1, y=3), Point(y=3, x=1), Point._make([1, 3]), Point(0, 3)._replace(x=1)]
+)
+def test_a_named_tuple_is_made_in_every_way(point: Point) -> None:
+    assert point == (1, 3)
+    assert type(point) is Point
+    assert point._asdict() == {"x": 1, "y": 3}
+    assert hash(point) == hash((1, 3))
+    match point:
+        case Point(x, y):
+            assert (x, y) == (1, 3)
+
+
+@pytest.mark.parametrize(("values", "named"), [((), {}), ((1,), {"z": 3}), ((1, 2, 3), {}), ((1,), {"x": 1})])
+def test_a_named_tuple_refuses_missing_unknown_and_repeated_fields(
+    values: tuple[int, ...], named: dict[str, int]
+) -> None:
+    with pytest.raises(TypeError, match="Point: expected the fields x, y, got"):
+        Point(*values, **named)
+
+
+def test_a_named_tuple_refuses_to_replace_what_it_does_not_have() -> None:
+    with pytest.raises(TypeError, match="Point"):
+        Point(1)._replace(z=3)  # type: ignore[call-arg]  # what is tested
+
+
+def test_named_tuples_survive_copies_and_pickles() -> None:
+    for again in (copy.deepcopy(Point(1)), copy.copy(Point(1)), pickle.loads(pickle.dumps(Point(1)))):  # noqa: S301  # ours
+        assert again == Point(1)
+        assert type(again) is Point
 
 
 def test_a_named_tuple_cannot_be_changed() -> None:
