@@ -207,8 +207,7 @@ def job_specs() -> st.SearchStrategy[specs.JobSpec]:
         environment=environments(),
         name=st.just("") | labels(),
         stop=st.builds(specs.StopPolicy, durations_ns(), st.booleans()),
-        # A file needs a path, which specifications do not hold yet.
-        stdin=st.sampled_from((specs.StdinPolicy.NULL, specs.StdinPolicy.LIVE)),
+        stdin=st.sampled_from(tuple(specs.StdinPolicy)),
         completion=completions(),
         classification=classifications(),
         failure_delay=delays(),
@@ -221,7 +220,12 @@ def job_specs() -> st.SearchStrategy[specs.JobSpec]:
         tags=tags,
         groups=tags,
         logging=loggings(),
-    ).map(specs.validate)
+        stdin_path=directories(),
+    ).map(lambda spec: specs.validate(_without_stray_path(spec)))
+
+
+def _without_stray_path(spec: specs.JobSpec) -> specs.JobSpec:
+    return spec if spec.stdin == specs.StdinPolicy.FILE else spec._replace(stdin_path=None)
 
 
 # --- Facts that transitions need ------------------------------------------------------------------------------------

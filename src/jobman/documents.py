@@ -12,14 +12,14 @@ from jobman.config.redaction import redact
 from jobman.logs.layout import run_directory
 from jobman.model.scalars import format_duration, format_timestamp
 from jobman.model.spec_json import to_document
-from jobman.model.state import LogIntegrity, RunPhase
+from jobman.model.state import JobPhase, LogIntegrity, RunPhase
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from jobman.model.state import Admission, Job, Run, RunExit, RunUsage, Supervisor
+    from jobman.model.state import Admission, Run, RunExit, RunUsage, Supervisor
     from jobman.policy.conditions import ConditionState
     from jobman.policy.liveness import Verdict
     from jobman.policy.waiting import DependencyState
@@ -89,7 +89,7 @@ def job_detail(detail: Detail, root: str) -> Document:
         "summary": summary(detail.summary),
         "specification": to_document(detail.spec),
         "runs": [run_document(run, root) for run in detail.runs],
-        "runtime": _runtime(job),
+        "runtime": _runtime(detail),
         "dependencies": [_dependency(job.id, state) for state in detail.dependencies],
         "wait_evaluations": [_evaluation(state) for state in detail.conditions],
         "notification_deliveries": [],
@@ -122,21 +122,24 @@ def run_document(run: Run, root: str) -> Document:
     }
 
 
-def _runtime(job: Job) -> Document:
+def _runtime(detail: Detail) -> Document:
+    job, offered = detail.summary.job, detail.live_input
     optional = {
         "next_run_at": _timestamp(job.next_run_at_ns),
         "waiting_reason": job.waiting_reason,
         "paused_from": job.pause.paused_from if job.pause else None,
         "paused_at": _timestamp(job.pause.at_ns) if job.pause else None,
         "prerequisites_satisfied_at": _timestamp(job.prerequisites_satisfied_at_ns),
+        "input_endpoint": offered.endpoint if offered and job.phase != JobPhase.COMPLETED else None,
     }
+    latest = detail.runs[-1].id if detail.runs else None
     return {
         "revision": job.revision,
         "run_count": job.counters.runs,
         "success_count": job.counters.successes,
         "failure_count": job.counters.failures,
         "total_paused": format_duration(job.total_paused_ns),
-        "input_eof_requested": False,
+        "input_eof_requested": bool(offered and offered.eof_run_id and offered.eof_run_id == latest),
         **_without_empty(optional),
     }
 

@@ -150,10 +150,32 @@ class NoRunYetError(ConflictError):
     template = "job {job} has no run yet (it is {phase}): jobman logs --follow {job} waits for one"
 
 
+class NoLiveInputError(ConflictError):
+    """Input was sent to a job that does not take any; fields: ``job``, ``stdin``."""
+
+    template = "job {job} takes no input, its standard input is {stdin}: only jobs of jobman run --stdin live do"
+
+
+class InputEndedError(ConflictError):
+    """The run that took the input is over, or is not to get more; fields: ``job``, ``detail``, ``delivered``."""
+
+    template = "job {job}: {detail}, after {delivered} bytes of input"
+
+
 class NoActiveRunError(ConflictError):
     """The run asked for is not the active one; fields: ``job``, ``run``."""
 
     template = "run {run} of job {job} is not active"
+
+
+# --- A part of it: exit status 6 ------------------------------------------------------------------------------------
+
+
+class ShortInputError(JobmanError):
+    """The target did not take all of the input; fields: ``job``, ``delivered``."""
+
+    exit_status = 6
+    template = "job {job} took only {delivered} bytes of the input: its command reads no more of it"
 
 
 # --- The machine and the store: exit status 1 ----------------------------------------------------------------------
@@ -213,6 +235,12 @@ class LaunchError(JobmanError):
     template = "launch job supervisor: {detail}"
 
 
+class EndpointError(JobmanError):
+    """The socket for live input cannot be used; fields: ``path``, ``detail``."""
+
+    template = "live input at {path}: {detail}"
+
+
 class HandshakeError(JobmanError):
     """The other side of the hand-over does not speak our protocol; fields: ``detail``."""
 
@@ -241,6 +269,12 @@ class InterruptedClientError(JobmanError):
     """A signal ended a client that was waiting; fields: ``doing``."""
 
     template = "{doing}: interrupted; the job goes on"
+
+
+class DetachedError(JobmanError):
+    """A client that was attached to a job left it; fields: ``job``."""
+
+    template = "detached; job {job} goes on: jobman logs --follow {job} shows its output, jobman cancel {job} ends it"
 
 
 class OutcomeError(JobmanError):

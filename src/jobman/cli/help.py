@@ -18,11 +18,12 @@ _LEFT = 32
 # Contract, section C.
 EXITS = {
     0: "Done.",
-    1: "Failed; with --wait or wait also: the job did not succeed.",
+    1: "Failed; with --wait, --foreground or wait also: the job did not succeed.",
     2: "The command line, the configuration or a value is not valid.",
     3: "No such job or run, or its logs were pruned.",
     4: "Several jobs answer to the selector.",
     5: "The job is not in a state that allows it.",
+    6: "The command of the job did not take all of the input.",
     124: "The time to wait was over.",
 }
 

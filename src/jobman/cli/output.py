@@ -33,6 +33,14 @@ def write_bytes(data: bytes) -> None:
     _write_all(1, data)
 
 
+def write_error_bytes(data: bytes) -> None:
+    """Write bytes to standard error, unchanged; they are lost if it cannot be written to."""
+    try:
+        _write_all(2, data)
+    except OSError:
+        pass
+
+
 def printable(text: str, keep: str = "") -> str:
     r"""Return ``text`` with control characters and undecodable bytes as ``\xNN``, except those in ``keep``."""
     if text.isascii() and text.isprintable():

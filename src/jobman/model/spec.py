@@ -184,6 +184,7 @@ class JobSpec(NamedTuple):
     tags: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     logging: Logging = Logging()
+    stdin_path: str | None = None
 
 
 def validate(spec: JobSpec) -> JobSpec:
@@ -230,6 +231,17 @@ def _check_command(spec: JobSpec) -> str | None:
         return f"working directory {spec.working_directory!r} is not absolute"
     if not _is_clean(spec.working_directory):
         return f"working directory {spec.working_directory!r} is not in its shortest form"
+    return None
+
+
+def _check_stdin(spec: JobSpec) -> str | None:
+    path = spec.stdin_path
+    if (spec.stdin == StdinPolicy.FILE) != (path is not None):
+        return "a path for standard input belongs to the policy file, and to no other"
+    if path is not None and not (path.startswith("/") and _is_clean(path)):
+        return f"standard input {path!r} is not an absolute path in its shortest form"
+    if path is not None and ("\0" in path or not _stands_for_bytes(path)):
+        return "the path of standard input must be text that stands for bytes, without NUL"
     return None
 
 
@@ -335,6 +347,7 @@ def _is_predicate(text: str) -> bool:
 
 _CHECKS: tuple[Callable[[JobSpec], str | None], ...] = (
     _check_command,
+    _check_stdin,
     _check_environment,
     _check_labels,
     _check_numbers,

@@ -85,7 +85,10 @@ def to_document(spec: JobSpec) -> Document:
 
 
 def _policy_document(spec: JobSpec) -> Document:
+    # A member that is there only where its feature is used.
+    stdin = {} if spec.stdin_path is None else {"stdin_path": spec.stdin_path}
     return {
+        **stdin,
         "completion": _completion_document(spec.completion),
         "classification": _classification_document(spec.classification),
         "failure_delay": _delay_document(spec.failure_delay),
@@ -185,6 +188,7 @@ def _from_document(value: object) -> JobSpec:
         tags=strings(policy.take("tags", list)),
         groups=strings(policy.take("groups", list)),
         logging=_logging(policy),
+        stdin_path=policy.take_optional("stdin_path", str),
     )
     for remaining in (reader, policy, concurrency):
         remaining.finish()

@@ -135,6 +135,7 @@ class Diagnostic(StrEnum):
     EXECUTABLE_NOT_FOUND = "executable_not_found"
     PERMISSION_DENIED = "permission_denied"
     WORKING_DIRECTORY_MISSING = "working_directory_missing"
+    STDIN_UNAVAILABLE = "stdin_unavailable"
 
 
 class Problem(NamedTuple):

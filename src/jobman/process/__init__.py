@@ -1,8 +1,9 @@
 """The operating system behind one contract, one file per platform, chosen once.
 
 The names of ``jobman.process._api`` are imported from here, and loaded when the first is asked for. ``spawn``,
-``liveness`` and ``wake`` are imported as modules: start-up paths need them without the rest, which loads ``typing`` and
-``signal``. Importing this package on a platform that was never verified raises ``UnsupportedPlatformError``.
+``liveness``, ``wake`` and ``endpoint`` are imported as modules: start-up paths need them without the rest, which loads
+``typing`` and ``signal``. Importing this package on a platform that was never verified raises
+``UnsupportedPlatformError``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if sys.platform == "darwin":
 elif sys.platform != "linux":
     import jobman.process._windows  # noqa: F401  # imported to be refused
 
-_MODULES = frozenset(("exits", "launch", "liveness", "lookup", "own", "spawn", "tree", "wake"))
+_MODULES = frozenset(("endpoint", "exits", "launch", "liveness", "lookup", "own", "spawn", "tree", "wake"))
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -73,6 +73,7 @@ def _sweep(store: Store) -> None:
         if not _is_held(path, status.st_dev, status.st_ino) and is_completed(store, job_id):
             from jobman.recovery import losing  # rarely needed, and heavy: see above
 
+            losing.remove_endpoint(store, job_id)
             losing.remove_traces(store.root, job_id)
 
 

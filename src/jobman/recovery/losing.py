@@ -31,6 +31,7 @@ from jobman.store.admissions import requests_to_wake
 from jobman.store.commit import commit
 from jobman.store.dependencies import dependents_to_wake
 from jobman.store.jobs import load_runs, load_snapshot
+from jobman.store.live_input import load_live_input
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -77,6 +78,17 @@ def remove_traces(root: str, job_id: str) -> None:
             pass
 
 
+def remove_endpoint(store: Store, job_id: str) -> None:
+    """Remove the socket on which a dead supervisor took live input, if it did."""
+    offered = load_live_input(store, job_id)
+    if offered is None:
+        return
+    try:
+        os.unlink(offered.endpoint)
+    except OSError:
+        pass
+
+
 def _expire(store: Store, snapshot: Snapshot, now: Now) -> bool:
     try:
         commit(store, expire_submission(snapshot, now))
@@ -100,6 +112,7 @@ def _declare_lost(store: Store, snapshot: Snapshot, supervisor: Supervisor, now:
             commit(store, lose(snapshot, loss, now))
         except ConflictError:
             return True
+        remove_endpoint(store, snapshot.job.id)
         remove_traces(store.root, snapshot.job.id)
     if loss.release_slots:
         _wake_requests(store, snapshot)

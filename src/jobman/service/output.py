@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from jobman.model.state import Job, Run
     from jobman.store.connection import Store
 
+    Outlets = Sequence[tuple[View, "Write"]]
+
 Write = Callable[[bytes], object]
-_FOLLOW_EVERY_S = 0.05
+FOLLOW_EVERY_S = 0.05
 _INSPECT_EVERY_NS = 1_000_000_000
 
 
@@ -64,31 +66,59 @@ def follow(store: Store, job_id: str, wanted: Request, write: Write, *, clock: C
         NoRunYetError: the job ended without a run.
         RunNotFoundError: it has no such run.
     """
-    follower = _JobFollower(store, job_id, wanted, clock)
+    follower = JobFollower(store, job_id, clock)
+    outlets = ((wanted.view, write),)
     if wanted.run is not None:
         run = follower.await_run(lambda runs: select_run(job_id, runs, wanted.run or -1) if runs else None)
-        return follower.follow_run(run, write)
-    notices: list[str] = []
-    number = 1
-    while (current := follower.next_run(number)) is not None:
-        if wanted.headers:
-            write(b"==> run %d <==\n" % current.number)
-        notices += follower.follow_run(current, write)
-        number = current.number + 1
-    return notices
+        return follower.follow_run(run, outlets)
+    return follower.follow_runs(outlets, header=write if wanted.headers else None)
 
 
-class _JobFollower:
-    """Follows runs of one job, looking at the store only as often as people can tell."""
+class JobFollower:
+    """Follows runs of one job, looking at the store only as often as people can tell.
 
-    def __init__(self, store: Store, job_id: str, wanted: Request, clock: Clock) -> None:
+    Args:
+        store: the store.
+        job_id: the job.
+        clock: what says when the job's owner should be looked after again.
+        pause: called between two looks, with the number of bytes that the last one has brought; sleeps if that is 0.
+    """
+
+    def __init__(
+        self, store: Store, job_id: str, clock: Clock, *, pause: Callable[[int], object] | None = None
+    ) -> None:
         self._store = store
         self._job_id = job_id
-        self._view = wanted.view
         self._clock = clock
+        self._pause = pause or _sleep_unless
         self._inspect_at_ns = 0
 
+    def follow_runs(self, outlets: Outlets, header: Write | None = None) -> list[str]:
+        """Follow every run until the job has ended, each after a line for ``header`` that names it (D45).
+
+        Raises:
+            NoRunYetError: the job ended without a run.
+        """
+        notices: list[str] = []
+        number = 1
+        while (current := self.next_run(number)) is not None:
+            if header is not None:
+                header(b"==> run %d <==\n" % current.number)
+            notices += self.follow_run(current, outlets)
+            number = current.number + 1
+        return notices
+
+    def await_end(self) -> None:
+        """Wait until the job has ended, following nothing."""
+        while self._inspect().phase != JobPhase.COMPLETED:
+            self._pause(0)
+
     def await_run(self, choose: Callable[[Sequence[Run]], Run | None]) -> Run:
+        """Return the run that ``choose`` takes of those there are, as soon as it takes one.
+
+        Raises:
+            NoRunYetError: the job has ended, and there is none.
+        """
         while True:
             job = self._inspect()
             run = choose(_runs(self._store, self._job_id))
@@ -96,7 +126,7 @@ class _JobFollower:
                 return run
             if job.phase == JobPhase.COMPLETED:
                 raise NoRunYetError(job=self._job_id, phase=job.phase.value)
-            time.sleep(_FOLLOW_EVERY_S)
+            self._pause(0)
 
     def next_run(self, number: int) -> Run | None:
         """Return the first run from ``number`` on, ``None`` if the job ends without another."""
@@ -111,16 +141,17 @@ class _JobFollower:
                 raise
             return None
 
-    def follow_run(self, run: Run, write: Write) -> list[str]:
-        follower = Follower(run_directory(self._store.root, self._job_id, run.number), self._view)
+    def follow_run(self, run: Run, outlets: Outlets) -> list[str]:
+        """Print each view to its outlet until the run has ended; return what is to be said about it on stderr."""
+        directory = run_directory(self._store.root, self._job_id, run.number)
+        tails = [(Follower(directory, view), write) for view, write in outlets]
         while True:
             # Asked before the last look at the files, so that nothing written in between is lost (O.52).
             done = self._is_done(run)
-            moved = follower.poll(write)
+            moved = sum(tail.poll(write) for tail, write in tails)
             if done:
-                return [notice.text for notice in follower.notices(run.number)]
-            if not moved:
-                time.sleep(_FOLLOW_EVERY_S)
+                return [notice.text for tail, _ in tails for notice in tail.notices(run.number)]
+            self._pause(moved)
 
     def _is_done(self, run: Run) -> bool:
         self._inspect()
@@ -133,6 +164,11 @@ class _JobFollower:
             self._inspect_at_ns = now_ns + _INSPECT_EVERY_NS
             recovery.reconcile(self._store, self._job_id, self._clock)
         return load_job(self._store, self._job_id)
+
+
+def _sleep_unless(moved: int) -> None:
+    if not moved:
+        time.sleep(FOLLOW_EVERY_S)
 
 
 def _open(store: Store, run: Run, wanted: Request) -> Source:

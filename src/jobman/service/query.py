@@ -16,6 +16,7 @@ from jobman.store.jobs import (
     load_runs,
     load_supervisor,
 )
+from jobman.store.live_input import load_live_input
 from jobman.store.selectors import resolve
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from jobman.store.jobs import (
         JobFilter,
     )
+    from jobman.store.live_input import LiveInput
 
 
 class Summary(NamedTuple):
@@ -52,6 +54,7 @@ class Detail(NamedTuple):
     supervisor: Supervisor | None
     supervisor_state: Verdict | None
     conditions: tuple[ConditionState, ...] = ()
+    live_input: LiveInput | None = None
 
 
 class Listed(NamedTuple):
@@ -96,6 +99,7 @@ def describe(store: Store, job_id: str, clock: Clock) -> Detail:
         supervisor,
         alive,
         conditions,
+        load_live_input(store, job_id),
     )
 
 

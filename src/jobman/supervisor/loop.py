@@ -58,7 +58,11 @@ def supervise(owner: Ownership) -> None:
     observer = Observer(owner.store, owner.job_id, clock=clock, claimed_ns=owner.claimed_ns)
     performer = Performer(owner, observer, clock)
     performer.watch_conditions()
-    Loop(owner, observer, performer, clock).run()
+    performer.stdin.offer(clock)
+    try:
+        Loop(owner, observer, performer, clock).run()
+    finally:
+        performer.stdin.close()
 
 
 class Loop:
@@ -115,6 +119,7 @@ class Loop:
             return self._decide_without_store()
         self._observer.look(woken=self._woken)
         self._woken = False
+        self._performer.stdin.finish(self._observer.eof_run_id)
         self._inspect_owners()
         return self._decide_now()
 
@@ -161,6 +166,7 @@ class Loop:
         """
         try:
             with self._owner.store.write():
+                self._performer.stdin.publish()
                 while decision.act in _BOOKKEEPING:
                     self._performer.perform(decision)
                     decision = self._decide_now()
@@ -226,9 +232,9 @@ class Loop:
         return until_ns if due_ns is None else min(until_ns, due_ns)
 
     def _poll(self, until_ns: int) -> list[int]:
-        active = self._performer.active
-        descriptors = self._observer.descriptors()
-        due_ns = until_ns
+        active, stdin = self._performer.active, self._performer.stdin
+        descriptors = self._observer.descriptors() + stdin.descriptors()
+        due_ns = min(until_ns, stdin.due_ns() or until_ns)
         if active is not None:
             descriptors += active.descriptors()
             due_ns = min(due_ns, active.due_ns() or due_ns)
@@ -244,6 +250,7 @@ class Loop:
     def _handle(self, ready: list[int]) -> int | None:
         """Take in what is ready; return how many bytes were read, ``None`` if a decision is called for."""
         active, moved, decisive = self._performer.active, 0, False
+        clients = self._performer.stdin.descriptors()
         for descriptor in ready:
             if descriptor == self._owner.wake.fileno():
                 self._owner.wake.drain()
@@ -253,8 +260,10 @@ class Loop:
                 self._refusals = 0
                 moved += max(0, size)
                 decisive = decisive or size == 0
-            else:
+            elif descriptor not in clients:
                 decisive = True
+        # With nothing ready as well: somebody may have waited for long enough.
+        self._performer.stdin.handle()
         _flush_if_due(active, self._clock)
         return None if decisive or self._woken else moved
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from jobman import process
+from jobman.model.spec import StdinPolicy
 from jobman.model.state import JobPhase
 from jobman.policy.deadline import Budget
 from jobman.policy.decide import ChildView, Observation
@@ -12,6 +13,7 @@ from jobman.policy.polling import DRAW_RANGE, next_look_ns
 from jobman.store.admissions import held_jobs, is_first, next_ahead
 from jobman.store.dependencies import has_news, load_dependencies
 from jobman.store.jobs import count_active, load_snapshot, revision_of
+from jobman.store.live_input import eof_run
 from jobman.store.specs import load_spec
 from jobman.supervisor.admission import look as look_for_slots
 from jobman.values import TYPE_CHECKING
@@ -44,6 +46,7 @@ class Observer:
         ahead: the snapshot holds an intent that the store could not take yet.
         backoff_due_ns: boot-time clock at which the next run is due.
         watch: the wait conditions, until the gate has opened.
+        eof_run_id: the run whose end of input a client has asked for, of a job that takes live input.
     """
 
     def __init__(self, store: Store, job_id: str, *, clock: Clock, claimed_ns: int) -> None:
@@ -51,6 +54,7 @@ class Observer:
         self.spec: JobSpec = load_spec(store, job_id)
         self.store_gone = False
         self.ahead = False
+        self.eof_run_id: str | None = None
         self.backoff_due_ns = 0
         self._store = store
         self._clock = clock
@@ -106,14 +110,19 @@ class Observer:
         job = self.snapshot.job
         if job.phase in (JobPhase.QUEUED, JobPhase.STARTING):
             return True  # who holds slots, and who waits for them
-        if revision_of(self._store, job.id) != job.revision:
+        if revision_of(self._store, job.id) != job.revision or self._eof_run() != self.eof_run_id:
             return True
         return job.phase == JobPhase.WAITING and has_news(self._store, job.id)
 
     def reload(self) -> None:
         """Read the store now."""
         self.advance(load_snapshot(self._store, self.snapshot.job.id))
+        self.eof_run_id = self._eof_run()
         self.reload_dependencies()
+
+    def _eof_run(self) -> str | None:
+        # Not a change of the job: it has no revision, and must not make the supervisor lose a commit of its own.
+        return eof_run(self._store, self.snapshot.job.id) if self.spec.stdin == StdinPolicy.LIVE else None
 
     def distrust(self) -> None:
         """Read the store before the next decision: what was concluded from the last snapshot was not committed."""

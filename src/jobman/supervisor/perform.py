@@ -30,6 +30,7 @@ from jobman.supervisor.commits import Commits
 from jobman.supervisor.conditions import ConditionWatch
 from jobman.supervisor.probes import ProbeContext
 from jobman.supervisor.run import ActiveRun, RunContext, target_environment
+from jobman.supervisor.stdin import StandardInput
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,10 +54,12 @@ class Performer:
 
     Attributes:
         active: the run between its reservation and its recorded end.
+        stdin: what the runs read.
     """
 
     def __init__(self, owner: Ownership, observer: Observer, clock: Clock) -> None:
         self.active: ActiveRun | None = None
+        self.stdin = StandardInput(owner.store, owner.job_id, observer.spec)
         self._owner = owner
         self._store = owner.store
         self._observer = observer
@@ -212,6 +215,7 @@ class Performer:
             self._inherited(),
             self._owner.umask,
             self._owner.lock.fileno(),
+            self.stdin,
             self._adopts,
             self._owner.file_size_limit,
         )

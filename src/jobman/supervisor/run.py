@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jobman.model.spec import JobSpec
     from jobman.model.state import Run
     from jobman.process import GatedChild
+    from jobman.supervisor.stdin import StandardInput
 
 READ_BYTES = 256 * 1024
 _RESCAN_NS = 20_000_000
@@ -48,6 +49,7 @@ class RunContext(NamedTuple):
     inherited: dict[bytes, bytes]
     umask: int
     lock_fd: int
+    stdin: StandardInput
     adopts: bool
     file_size_limit: tuple[int, int] | None = None
 
@@ -175,15 +177,22 @@ class ActiveRun:
             self._fail(found)
             return
         self.executable = found.decode("utf-8", "surrogateescape")
+        stdin = self.context.stdin.open(self.run_id)
+        if isinstance(stdin, Problem):
+            self._problem, self._stage = stdin, Stage.FAILED
+            return
         argv = (name, *(raw(word) for word in spec.arguments))
         limit = self.context.file_size_limit
-        request = LaunchRequest(found, argv, environment, directory, self.context.umask, file_size_limit=limit)
+        request = LaunchRequest(found, argv, environment, directory, self.context.umask, stdin, limit)
         ignored = process.adopted(os.getpid())
         try:
             self._child = process.launch_gated(request, close_in_child=(self.context.lock_fd,))
         except OSError as error:
             self._fail(LaunchFailure("setup", error.errno or 0))
             return
+        finally:
+            if stdin is not None:
+                os.close(stdin)
         self._admit_child(self._child, RunTree(os.getpid(), self._child.pid, self.run_id, ignored, self.context.adopts))
 
     def open_gate(self) -> None:
@@ -244,6 +253,7 @@ class ActiveRun:
         if self._ending is None:
             usage = self._reap()
             self._close_pipes()
+            self.context.stdin.end()
             result = self._capture.close()
             logs = RunLogs(
                 result.integrity,

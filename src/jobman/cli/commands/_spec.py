@@ -15,6 +15,7 @@ from jobman.model.spec import (
     JobSpec,
     Limit,
     Predicate,
+    StdinPolicy,
     StopPolicy,
     Timeouts,
     is_environment_name,
@@ -36,8 +37,13 @@ _PREDICATES = {
 }
 
 
-def specify(parsed: Parsed, directory: str) -> JobSpec:
+def specify(parsed: Parsed, directory: str, stdin_path: str | None = None) -> JobSpec:
     """Return what the command line asks for, as far as it can be told without the store.
+
+    Args:
+        parsed: the command line.
+        directory: the working directory of the job.
+        stdin_path: the file that the command is to read, absolute and clean.
 
     Raises:
         InvalidSpecError: the flags together break a rule of the specification.
@@ -64,6 +70,8 @@ def specify(parsed: Parsed, directory: str) -> JobSpec:
         slots=parsed.value("slots"),
         pool=_pool(parsed),
         waits=waits(parsed, directory),
+        stdin=_stdin(parsed),
+        stdin_path=stdin_path,
     )
     return validate(spec)
 
@@ -84,6 +92,17 @@ def _requirements(parsed: Parsed) -> list[Requirement]:
         Requirement(selector, predicate) for flag, predicate in _PREDICATES.items() for selector in parsed.value(flag)
     ]
     return named + [Requirement(selector, predicate) for selector, predicate in parsed.value("after-outcome")]
+
+
+def _stdin(parsed: Parsed) -> StdinPolicy:
+    if parsed.given("stdin-file"):
+        return StdinPolicy.FILE
+    word, foreground = parsed.value("stdin"), parsed.value("foreground")
+    if foreground and parsed.given("stdin") and word == "null":
+        raise UsageError(detail="--stdin null and --foreground exclude each other: the input of the client is sent")
+    if word == "inherit" and not foreground:
+        raise UsageError(detail="--stdin inherit needs --foreground: a job in the background has no terminal")
+    return StdinPolicy.LIVE if foreground or word == "live" else StdinPolicy.NULL
 
 
 def _pool(parsed: Parsed) -> str | None:

@@ -11,7 +11,7 @@ import os
 from jobman.cli.output import out
 from jobman.clock import SystemClock
 from jobman.config.paths import state_directory
-from jobman.errors import UsageError, WorkingDirectoryError
+from jobman.errors import DetachedError, InterruptedClientError, UsageError, WorkingDirectoryError
 from jobman.service.launch import new_job_id, start
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 
 def run(parsed: Parsed) -> int:
-    """Submit a job, print its ID, and with ``--wait`` wait for its end."""
-    if parsed.value("exit-code") and not parsed.value("wait"):
-        raise UsageError(detail="run --exit-code needs --wait")
-    directory = _directory(parsed.value("cwd"))
+    """Submit a job, print its ID, and with ``--wait`` or ``--foreground`` stay until it has ended."""
+    stays = parsed.value("wait") or parsed.value("foreground")
+    if parsed.value("exit-code") and not stays:
+        raise UsageError(detail="run --exit-code needs --wait or --foreground")
+    directory = _absolute(parsed.value("cwd"))
     root = os.path.realpath(state_directory(parsed.value("state-dir")))
     candidate = start(new_job_id(SystemClock()), root)
     try:
@@ -33,7 +34,9 @@ def run(parsed: Parsed) -> int:
     except BaseException:
         candidate.abandon()
         raise
-    return _wait(parsed, store, candidate.job_id) if parsed.value("wait") else 0
+    if parsed.value("foreground"):
+        _stay(store, candidate.job_id)
+    return _wait(parsed, store, candidate.job_id) if stays else 0
 
 
 def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> Store:
@@ -43,7 +46,7 @@ def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> 
     from jobman.store.connection import open_store
 
     store = open_store(root)
-    spec = specify(parsed, directory)
+    spec = specify(parsed, directory, _stdin_path(parsed))
     _apply_limits(parsed, store)
     spec = settle(parsed, store, spec)
     out(submit(store, candidate, spec, clock()) + "\n")
@@ -75,8 +78,37 @@ def _wait(parsed: Parsed, store: Store, job_id: str) -> int:
     return 0 if succeeded else 1
 
 
-def _directory(flag: str) -> str:
-    """Return the working directory of the job, absolute and clean; it need not exist yet."""
+def _stay(store: Store, job_id: str) -> None:
+    from jobman.cli.commands._backend import clock
+    from jobman.cli.commands._interrupt import Interruptible
+    from jobman.cli.output import err, write_bytes, write_error_bytes
+    from jobman.logs.layout import View
+    from jobman.service.foreground import attach
+
+    outlets = ((View.STDOUT, write_bytes), (View.STDERR, write_error_bytes))
+    try:
+        with Interruptible("stay with job"):
+            notices = attach(store, job_id, outlets, clock(), stdin=0)
+    except InterruptedClientError:
+        raise DetachedError(job=job_id) from None
+    except BrokenPipeError:
+        err(str(DetachedError(job=job_id)))
+        raise
+    for notice in notices:
+        err(notice)
+
+
+def _stdin_path(parsed: Parsed) -> str | None:
+    path = parsed.value("stdin-file")
+    if not parsed.given("stdin-file"):
+        return None
+    if not path:
+        raise UsageError(detail="--stdin-file: the path is empty")
+    return _absolute(path)
+
+
+def _absolute(flag: str) -> str:
+    """Return a path, or the present directory for an empty one, absolute and clean; it need not exist yet."""
     try:
         found = os.path.abspath(os.path.join(os.getcwd(), flag) if flag else os.getcwd())
     except OSError as error:

@@ -166,7 +166,7 @@ PERSISTENT = (
 CONCERNS = (
     ("Submit", ("run",)),
     ("Observe", ("list", "status", "show", "logs", "wait")),
-    ("Control", ("cancel", "pause", "resume")),
+    ("Control", ("cancel", "pause", "resume", "input")),
     ("Configure", ("config",)),
     ("About", ("help",)),
 )

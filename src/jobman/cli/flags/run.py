@@ -32,6 +32,16 @@ _EXECUTION = (
     Flag("env", ASSIGNMENTS, "Set a variable in the command's environment; the last of a name wins."),
     Flag("unset-env", TEXTS, "Remove a variable from the command's environment.", metavar="NAME"),
 )
+_INPUT = (
+    Flag(
+        "stdin",
+        choice("null", "live", "inherit"),
+        "What the command reads: nothing, or what is sent to it.",
+        default="null",
+    ),
+    Flag("stdin-file", TEXT, "Let the command read this file, from its beginning in each run.", metavar="PATH"),
+    Flag("foreground", BOOL, "Stay: show all output as it comes, send our input, exit as --wait does."),
+)
 _PREREQUISITES = (
     Flag("after-success", SELECTORS, "Start only after this job has completed with success."),
     Flag("after-finish", SELECTORS, "Start only after this job has completed, however."),
@@ -74,7 +84,7 @@ _TIMEOUT = (
 )
 _CLIENT = (
     Flag("wait", BOOL, "Wait until the job has ended; fail unless it succeeded."),
-    Flag("exit-code", BOOL, "With --wait: exit with the command's own exit code, 128+N for a signal."),
+    Flag("exit-code", BOOL, "With --wait or --foreground: exit with the command's own exit code, 128+N for a signal."),
 )
 
 
@@ -87,6 +97,7 @@ class COMMAND(Command):
     text = (
         "The command must follow --; it is executed as given, without a shell.",
         "The job goes on when the terminal closes, and its output is kept: see jobman logs.",
+        "--stdin live takes what jobman input sends. With --foreground that is the default, and inherit the same.",
         "Durations are numbers with the units ns, us, ms, s, m, h, d and w, such as 90s, 1h30m or 1.5d.",
     )
     examples = (
@@ -94,11 +105,20 @@ class COMMAND(Command):
         ("jobman run --retries 3 --retry-delay 30s -- ./fetch.sh", "Try up to four times, half a minute apart."),
         ("jobman run --after-success train -- ./evaluate.sh", "Run only when another job has succeeded."),
         ("jobman run --wait --exit-code -- make test", "Run, wait, and exit as the command did."),
+        ("jobman run --stdin-file data.csv -- ./import.sh", "Let the command read a file."),
+        ("jobman run --stdin live --name server -- ./server", "Take input from jobman input later."),
+        ("zcat dump.gz | jobman run --foreground -- ./restore.sh", "Run as if in the shell; Ctrl-C only detaches."),
     )
-    exclusive = (("retries", "max-runs"), ("retries", "failure-limit"))
+    exclusive = (
+        ("retries", "max-runs"),
+        ("retries", "failure-limit"),
+        ("stdin", "stdin-file"),
+        ("stdin-file", "foreground"),
+    )
     groups = (
         ("Identity", _IDENTITY),
         ("Execution", _EXECUTION),
+        ("Input", _INPUT),
         ("Prerequisites", _PREREQUISITES),
         ("Admission", _ADMISSION),
         ("Completion", _COMPLETION),
