@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.errors import JobmanError, NoRunYetError
+from jobman.errors import CorruptIndexError, MissingLogError, NoRunYetError, UnsafeLogError
 from jobman.service.live_input import Pump
 from jobman.service.output import FOLLOW_EVERY_S, JobFollower
 from jobman.values import TYPE_CHECKING
@@ -34,7 +34,7 @@ def attach(store: Store, job_id: str, outlets: Outlets, clock: Clock, *, stdin: 
         return follower.follow_runs(outlets)
     except NoRunYetError:
         return []  # its outcome says why
-    except JobmanError as error:
+    except (CorruptIndexError, MissingLogError, UnsafeLogError) as error:
         # What was not recorded cannot be shown; how the job ends is another matter.
         follower.await_end()
         return [str(error)]
