@@ -105,6 +105,14 @@ def test_output_is_shown_while_the_command_reads_nothing(cli: Cli) -> None:
         client.kill()
 
 
+def test_output_that_cannot_be_shown_does_not_change_how_the_job_ended(cli: Cli) -> None:
+    """D2: an error in following is told, and the status is that of the job."""
+    script = 'rm -r "$JOBMAN_STATE_DIR/logs/$JOBMAN_JOB_ID"; sleep 0.2; cat >got'
+    done = cli(*FG, "--", "sh", "-c", script, input=b"all the same")
+    assert "missing log file" in done.err
+    assert (cli.cwd / "got").read_text() == "all the same"
+
+
 def test_a_file_is_read_from_its_beginning_by_each_run(cli: Cli, tmp_path: Path) -> None:
     """I.5: opened by the supervisor for every run; relative to where the client is."""
     (tmp_path / "data\udcff").write_text("line\n")

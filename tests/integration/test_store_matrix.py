@@ -35,6 +35,7 @@ from jobman.store.conditions import record_evaluations
 from jobman.store.connection import Store, _connect
 from jobman.store.dependencies import record_observations
 from jobman.store.limits import apply_all, apply_stated
+from jobman.store.live_input import publish_endpoint, request_eof
 from jobman.store.migrations._apply import create_schema, upgrade_schema
 from tests.moves import EXAMPLE_JOB_ID, PLAIN, derived_id, instant, submitted, walk
 from tests.stores import commit_all, downgrade, dump, dump_at, fast_store, fresh_id, plain_spec
@@ -56,6 +57,7 @@ _INSERT_EVENT = (
     " VALUES ('x', 'supervisor', '{owner}', '{job}', 8, 'x', 0)"
 )
 _INSERT_REQUEST = "INSERT INTO admission_requests (job_id, pool, slots, eligible_at_ns) VALUES ('{job}', 'gpu', 2, 1)"
+_INSERT_ENDPOINT = "INSERT INTO live_inputs (job_id, endpoint) VALUES ('{job}', 'x')"
 _INSERT_EVALUATION = "INSERT INTO wait_evaluations VALUES ('{job}', 0, 'delay', 1, {at_ns}, NULL, NULL)"
 
 
@@ -179,6 +181,20 @@ def _evaluations(store: Store) -> Write:
     return lambda one: record_evaluations(one, EXAMPLE_JOB_ID, [state])
 
 
+def _endpoint(store: Store) -> Write:
+    commit_all(store, walk("claim"))
+    return lambda one: publish_endpoint(one, EXAMPLE_JOB_ID, "/somewhere/else.sock")
+
+
+def _eof(store: Store) -> Write:
+    history = walk("claim", "admit", "reserve", "start")
+    commit_all(store, history)
+    publish_endpoint(store, EXAMPLE_JOB_ID, "/somewhere/else.sock")
+    run = history[-1].after.run
+    assert run is not None
+    return lambda one: request_eof(one, EXAMPLE_JOB_ID, run.id)
+
+
 def _upgrade(store: Store) -> Write:
     downgrade(store)
     return upgrade_schema
@@ -263,6 +279,13 @@ ROWS = {
         _INSERT_EVALUATION.format(job=EXAMPLE_JOB_ID, at_ns=instant(2).wall_ns),
         None,
     ),
+    "publish_endpoint": Row(
+        publish_endpoint,
+        _endpoint,
+        _INSERT_ENDPOINT.format(job=EXAMPLE_JOB_ID),
+        None,
+    ),
+    "request_eof": Row(request_eof, _eof, "UPDATE live_inputs SET eof_run_id = (SELECT id FROM runs)", None),
     "create_schema": Row(create_schema, _schema, "", None),
     "upgrade_schema": Row(upgrade_schema, _upgrade, "", None),
 }

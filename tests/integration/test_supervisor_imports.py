@@ -20,6 +20,7 @@ STORIES = {
     "success": ("true",),
     "retry": ("--retries", "1", "--retry-delay", "10ms", "--", "false"),
     "no such program": ("/nonexistent",),
+    "live input": ("--stdin", "live", "--", "true"),
     "run timeout": (
         "--run-timeout",
         "300ms",

@@ -14,7 +14,16 @@ from jsonschema import Draft202012Validator
 
 from jobman import documents
 from jobman.model.events import Transition
-from jobman.model.spec import Classification, Completion, Dependency, Environment, ExitCodeRange, JobSpec, Predicate
+from jobman.model.spec import (
+    Classification,
+    Completion,
+    Dependency,
+    Environment,
+    ExitCodeRange,
+    JobSpec,
+    Predicate,
+    StdinPolicy,
+)
 from jobman.model.state import (
     Diagnostic,
     JobOutcome,
@@ -31,6 +40,7 @@ from jobman.policy.conditions import EVALUATION_ERROR, PROBE_TIMEOUT, ConditionS
 from jobman.policy.liveness import Verdict
 from jobman.policy.waiting import DependencyState
 from jobman.service.query import Detail, Listed, Summary
+from jobman.store.live_input import LiveInput
 from tests.moves import EPOCH_NS, EXAMPLE_JOB_ID, SITUATIONS, walk
 from tests.strategies import dependencies, histories, job_specs
 from tests.support import SCHEMAS, check_document, document_validator
@@ -125,6 +135,8 @@ def full_spec() -> JobSpec:
         pool="gpu",
         slots=2,
         waits=Waits(WaitMode.ANY, conditions),
+        stdin=StdinPolicy.FILE,
+        stdin_path="/data",
     )
 
 
@@ -338,6 +350,22 @@ def test_what_a_fresh_job_does_not_have_is_absent() -> None:
         "success_count",
         "total_paused",
     }
+
+
+def test_live_input_is_shown_while_the_job_takes_it_and_its_end_for_the_latest_run() -> None:
+    """I.6: the endpoint is published for the life of the supervisor, the mark of an end is one of a run."""
+    running = detail_of(walk("claim", "admit", "reserve", "start"))
+    run_id = running.runs[-1].id
+    completed = detail_of(walk("claim", "admit", "reserve", "start", "end"))
+    for detail, eof_run_id, endpoint, ended in (
+        (running, None, "/s", False),
+        (running, "another", "/s", False),
+        (running, run_id, "/s", True),
+        (completed, run_id, None, True),
+    ):
+        offered = detail._replace(live_input=LiveInput("/s", eof_run_id))
+        runtime = check_document("show-job", document("show-job", offered))["runtime"]
+        assert (runtime.get("input_endpoint"), runtime["input_eof_requested"]) == (endpoint, ended)
 
 
 def test_an_exit_code_of_zero_is_shown_and_a_size_of_zero_is_not() -> None:

@@ -151,7 +151,17 @@ def test_help_of_jobman_lists_every_command_by_concern() -> None:
 
 def test_help_of_run_groups_its_flags_by_concern() -> None:
     titles = [line for line in render(["run"]).splitlines() if re.fullmatch("[A-Z][a-z]+:", line)]
-    first = ["Usage:", "Identity:", "Execution:", "Prerequisites:", "Admission:", "Completion:", "Delay:", "Timeout:"]
+    first = [
+        "Usage:",
+        "Identity:",
+        "Execution:",
+        "Input:",
+        "Prerequisites:",
+        "Admission:",
+        "Completion:",
+        "Delay:",
+        "Timeout:",
+    ]
     assert titles == [*first, "Client:", "Everywhere:", "Examples:"]
 
 

@@ -128,6 +128,12 @@ REFUSED = {
     "negative segment size": {"logging": Logging(segment_bytes=-1)},
     "negative segments": {"logging": Logging(segments=-1)},
     "too many segments": {"logging": Logging(segments=65_536)},
+    "input file without a path": {"stdin": StdinPolicy.FILE},
+    "path for an input that is no file": {"stdin": StdinPolicy.LIVE, "stdin_path": "/a"},
+    "relative input file": {"stdin": StdinPolicy.FILE, "stdin_path": "a"},
+    "input file with two dots": {"stdin": StdinPolicy.FILE, "stdin_path": "/a/../b"},
+    "NUL in the input file": {"stdin": StdinPolicy.FILE, "stdin_path": "/a\0b"},
+    "surrogate that stands for no byte, in the input file": {"stdin": StdinPolicy.FILE, "stdin_path": "/\ud83d"},
     "negative retention": {"logging": Logging(retention_ns=-1)},
 }
 
@@ -146,6 +152,7 @@ ACCEPTED = {
     "no grace, no force": {"stop": StopPolicy(0, force_after_grace=False)},
     "no success code": classification(()),
     "adjacent retryable ranges": classification((0,), (1, 2), (3, 3)),
+    "input file that is not UTF-8": {"stdin": StdinPolicy.FILE, "stdin_path": "/\udcff"},
     "nothing retryable": {"classification": Classification(retryable_codes=())},
     "two dependencies": dependencies((JOB_ID, "outcomes:aborted,lost"), (OTHER_ID, Predicate.FINISH)),
     "limits of 64 bits": {"slots": INT64_MAX, "timeouts": Timeouts(INT64_MAX, INT64_MAX)},

@@ -327,6 +327,9 @@ CONTENTS: list[tuple[Path, object]] = [
     (("execution_policy", "concurrency", "slots"), 0),
     (("execution_policy", "wait_mode"), "some"),
     (("execution_policy", "foreground"), True),
+    (("execution_policy", "stdin_path"), "/a"),
+    (("execution_policy", "stdin_path"), None),
+    (("stdin_policy",), "file"),
 ]
 
 

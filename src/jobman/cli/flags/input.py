@@ -19,8 +19,8 @@ class COMMAND(Command):
         "Each run has an input of its own: what was sent to one is never sent to the next.",
     )
     examples = (
-        ("echo reload | jobman input server", "Send a line."),
-        ("jobman input --eof import < data.csv", "Send a file, and nothing after it."),
+        ("jobman input server", "Send what is typed or piped."),
+        ("jobman input --eof import", "The same, and nothing after it."),
     )
     groups = (("Input", _INPUT),)
     operands = (Operand("JOB", SELECTOR),)

@@ -107,7 +107,7 @@ class COMMAND(Command):
         ("jobman run --wait --exit-code -- make test", "Run, wait, and exit as the command did."),
         ("jobman run --stdin-file data.csv -- ./import.sh", "Let the command read a file."),
         ("jobman run --stdin live --name server -- ./server", "Take input from jobman input later."),
-        ("zcat dump.gz | jobman run --foreground -- ./restore.sh", "Run as if in the shell; Ctrl-C only detaches."),
+        ("jobman run --foreground -- ./restore.sh", "Run as if in the shell; Ctrl-C only detaches."),
     )
     exclusive = (
         ("retries", "max-runs"),
