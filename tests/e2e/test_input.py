@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from jobman.store.connection import open_store
+from jobman.store.jobs import load_snapshot
+from jobman.store.live_input import request_eof
 from tests.support import Cli, await_handler, eventually, supervisor_pids
 
 LIVE = ("--stdin", "live")
@@ -66,6 +69,21 @@ def test_five_megabytes_of_any_bytes_arrive_as_they_were_sent(cli: Cli) -> None:
     assert "input_endpoint" not in shown
     eventually(lambda: not endpoint.exists())
     cli.refuses("input", job_id, status=5, says="has ended")
+
+
+def test_the_end_comes_although_whoever_asked_for_it_died_before_saying_so(cli: Cli) -> None:
+    """O.26: the mark is durable and the supervisor looks for it; nothing of ours is open in the command (D18)."""
+    job_id = live(cli, "cat; ls /proc/self/fd")
+    assert cli("input", job_id, input=b"text ").out == "5\n"
+    store = open_store(str(cli.state))
+    run = load_snapshot(store, job_id).run
+    assert run is not None
+    assert request_eof(store, job_id, run.id)
+    assert not request_eof(store, job_id, run.id)
+    assert cli.wait(job_id) == "success"
+    assert not request_eof(store, job_id, run.id)
+    store.close()
+    assert cli("logs", job_id).out == "text 0\n1\n2\n3\n"
 
 
 def test_input_comes_in_parts_and_ends_once(cli: Cli) -> None:
