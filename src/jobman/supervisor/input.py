@@ -200,7 +200,7 @@ class Broker:
 
     def _read(self, client: _Client) -> None:
         try:
-            block = client.connection.recv(client.arrival.wanted)
+            block = client.connection.recv(min(client.arrival.wanted, live_input.PIECE_BYTES))
         except BlockingIOError:
             return
         except OSError:
