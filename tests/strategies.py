@@ -206,7 +206,7 @@ def job_specs() -> st.SearchStrategy[specs.JobSpec]:
         working_directory=directories(),
         environment=environments(),
         name=st.just("") | labels(),
-        stop=st.builds(specs.StopPolicy, durations_ns(), st.booleans()),
+        stop=st.builds(specs.StopPolicy, durations_ns(), st.booleans(), durations_ns(), st.booleans()),
         # A file needs a path, which specifications do not hold yet.
         stdin=st.sampled_from((specs.StdinPolicy.NULL, specs.StdinPolicy.LIVE)),
         completion=completions(),

@@ -14,7 +14,16 @@ from jsonschema import Draft202012Validator
 
 from jobman import documents
 from jobman.model.events import Transition
-from jobman.model.spec import Classification, Completion, Dependency, Environment, ExitCodeRange, JobSpec, Predicate
+from jobman.model.spec import (
+    Classification,
+    Completion,
+    Dependency,
+    Environment,
+    ExitCodeRange,
+    JobSpec,
+    Predicate,
+    StopPolicy,
+)
 from jobman.model.state import (
     Diagnostic,
     JobOutcome,
@@ -119,6 +128,7 @@ def full_spec() -> JobSpec:
         arguments=(),
         working_directory="/",
         name="named",
+        stop=StopPolicy(drain_ns=1, leave_descendants=True),
         completion=Completion(retry_abort_at_ns=EPOCH_NS),
         classification=Classification(retryable_codes=(ExitCodeRange(1, 2),), retryable_signals=("terminated",)),
         dependencies=(Dependency(EXAMPLE_JOB_ID, Predicate.SUCCESS),),

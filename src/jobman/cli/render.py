@@ -105,8 +105,10 @@ def _job_fields(detail: Detail) -> Iterator[tuple[str, str]]:
         yield "Supervisor", f"{detail.supervisor_state}, pid {detail.supervisor.identity.pid}"
     if detail.supervisor_state == Verdict.UNVERIFIABLE:
         yield "Survivors", "unknown"
-    if job.problem is not None:
-        yield "Diagnostic", f"{job.problem.text} ({job.problem.code})"
+    # Of a job that is not over, or a success, only the run knows what is wrong.
+    problem = job.problem or (detail.runs[-1].problem if detail.runs else None)
+    if problem is not None:
+        yield "Diagnostic", f"{problem.text} ({problem.code})"
     yield "Notification deliveries", "0"
     yield "Pending notifications", "0"
     yield "Notification attempts", "0"

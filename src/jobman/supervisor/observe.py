@@ -7,7 +7,7 @@ import os
 from jobman import process
 from jobman.model.state import JobPhase
 from jobman.policy.deadline import Budget
-from jobman.policy.decide import ChildView, Observation
+from jobman.policy.observation import ChildView, Observation
 from jobman.policy.polling import DRAW_RANGE, next_look_ns
 from jobman.store.admissions import held_jobs, is_first, next_ahead
 from jobman.store.dependencies import has_news, load_dependencies
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jobman.clock import Clock
     from jobman.model.spec import JobSpec
     from jobman.model.state import Snapshot
-    from jobman.policy.decide import Attempt
+    from jobman.policy.observation import Attempt
     from jobman.policy.waiting import DependencyState
     from jobman.store.connection import Store
     from jobman.supervisor.conditions import ConditionWatch

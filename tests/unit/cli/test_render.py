@@ -162,6 +162,14 @@ def test_a_run_is_shown_with_its_usage_its_logs_and_its_problem() -> None:
     assert field(text, "Diagnostic") == "executable 'x' was not found (executable_not_found)"
 
 
+def test_a_job_without_a_problem_of_its_own_shows_that_of_its_last_run() -> None:
+    """D33: what is left, or cannot be killed, is named where one looks first."""
+    shown = detail()
+    assert "Diagnostic" not in job_view(shown)
+    run = shown.runs[0]._replace(problem=Problem(Diagnostic.DESCENDANTS_LEFT, "left running: d (pid 7)"))
+    assert field(job_view(shown._replace(runs=(run,))), "Diagnostic") == "left running: d (pid 7) (descendants_left)"
+
+
 @pytest.mark.parametrize("phase", [phase for phase in JobPhase if phase != JobPhase.COMPLETED])
 def test_a_job_that_has_not_ended_has_an_empty_outcome(phase: JobPhase) -> None:
     job = detail().summary.job._replace(phase=phase, outcome=None)
