@@ -248,7 +248,9 @@ class ActiveRun:
         if self._ending is None:
             left = self._left_behind()
             usage = self._reap()
-            self.stop_draining()
+            if self._stage == Stage.EXITED:
+                self.stop_draining()  # what is left without force holds its pipes
+            self._close_pipes()
             result = self._capture.close()
             logs = RunLogs(
                 result.integrity,
