@@ -97,8 +97,14 @@ class Performer:
             return
         marks = {"JOBMAN_STATE_DIR": self._store.root}
         environment = target_environment(self._inherited(), spec, marks)
-        lock_fd = self._owner.lock.fileno()
-        context = ProbeContext(environment, spec.working_directory, self._owner.umask, lock_fd, self._clock)
+        context = ProbeContext(
+            environment,
+            spec.working_directory,
+            self._owner.umask,
+            self._owner.lock.fileno(),
+            self._clock,
+            self._owner.file_size_limit,
+        )
         since_claim_ns = self._clock.monotonic_ns() - self._owner.claimed_ns
         claimed_ns = self._clock.boottime_ns() - since_claim_ns
         self._observer.watch = ConditionWatch(spec.waits, context, claimed_boottime_ns=claimed_ns)
