@@ -173,10 +173,8 @@ class Observer:
         self._leave_the_gate()
         waiting = self.watch if job.phase == JobPhase.WAITING else None
         # Not inside a transaction: nothing may fork, or wait for a file system, while it holds the writers' lock.
-        if waiting is not None and not self._store.in_transaction():
-            waiting.look()
-            # What probes leave behind comes to us, and a job may wait for days (field case 10).
-            process.reap_adopted(_NO_RUN, helpers=waiting.pids())
+        if active is None and not self._store.in_transaction():
+            self._look_at_children(waiting)
         return Observation(
             now_ns=self._clock.monotonic_ns(),
             snapshot=self.snapshot,
@@ -192,6 +190,13 @@ class Observer:
             unwritten=() if waiting is None else waiting.unwritten(),
             attempt=self._look_for_slots(),
         )
+
+    def _look_at_children(self, waiting: ConditionWatch | None) -> None:
+        """Look at probes, and reap what they, or earlier runs, have left to us: days may pass (field case 10)."""
+        if waiting is not None:
+            waiting.look()
+        if waiting is not None or self.snapshot.job.counters.runs:
+            process.reap_adopted(_NO_RUN, helpers=() if waiting is None else waiting.pids())
 
     def _leave_the_gate(self) -> None:
         # Not inside a transaction: it may be rolled back, and the job be waiting again.

@@ -214,12 +214,16 @@ class ActiveRun:
             self._tree.suspend()
 
     def resume(self) -> None:
-        """Let a suspended tree go on; what it has left of drain and grace it has left again."""
-        held_ns = 0 if self._tree is None else self._tree.resume()
+        """Let a suspended tree go on; what it had left of drain and grace it has left again."""
+        if self._tree is None or self._tree.suspended_ns is None:
+            return
+        since_ns, now_ns = self._tree.suspended_ns, self.context.clock.monotonic_ns()
+        self._tree.resume()
         if self._exited_ns is not None:
-            self._exited_ns += held_ns
+            self._exited_ns += now_ns - max(since_ns, self._exited_ns)
         if self.ladder.asked_ns is not None:
-            self.ladder = self.ladder._replace(asked_ns=self.ladder.asked_ns + held_ns)
+            asked_ns = self.ladder.asked_ns + now_ns - max(since_ns, self.ladder.asked_ns)
+            self.ladder = self.ladder._replace(asked_ns=asked_ns)
 
     def ask(self) -> None:
         """Send SIGTERM to the tree, once."""

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from jobman.model.identity import ProcessIdentity
 
-_STOPPED = "T"
+# The second one: by a debugger, which may be a member itself, and stopped too.
+_STOPPED = frozenset("Tt")
 _WAITING = "D"
 _ROUNDS = 50
 
@@ -29,7 +30,7 @@ def ask(members: Iterable[process.Member], *, suspended: bool = False) -> None:
     for member in members:
         process.signal_member(member, signal.SIGTERM)
     for member in members:
-        if suspended or member.state == _STOPPED:
+        if suspended or member.state in _STOPPED:
             process.signal_member(member, signal.SIGCONT)
 
 
@@ -39,7 +40,7 @@ def suspend(list_members: Callable[[], Iterable[process.Member]]) -> None:
     for _ in range(_ROUNDS):
         # One that waits in the kernel stops before its next instruction, which may be as late as the resumption: a
         # parent waits for its stopped child between vfork and exec.
-        members = [member for member in list_members() if member.state != _STOPPED]
+        members = [member for member in list_members() if member.state not in _STOPPED]
         running = [member for member in members if member.state != _WAITING or member.identity not in signalled]
         if not running:
             return

@@ -58,11 +58,10 @@ class LivingTree:
         self.suspended_ns = self._clock.monotonic_ns()
         stop.suspend(lambda: process.members(self._tree))
 
-    def resume(self) -> int:
-        """Let it go on; return for how many nanoseconds it was stopped."""
+    def resume(self) -> None:
+        """Let it go on."""
+        self.suspended_ns = None
         stop.resume(process.members(self._tree))
-        since_ns, self.suspended_ns = self.suspended_ns, None
-        return 0 if since_ns is None else self._clock.monotonic_ns() - since_ns
 
     def ask(self) -> None:
         """Send it SIGTERM; a stopped member is continued, or it would not get the signal."""
