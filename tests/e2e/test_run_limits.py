@@ -179,7 +179,8 @@ def test_nothing_of_any_tree_is_left_and_nothing_else_is_touched(cli: Cli, stop:
 def test_what_outlives_a_command_is_left_and_named_if_that_was_asked_for(cli: Cli) -> None:
     """D33: recorded in the specification only where it is not the default."""
     flags = ("--leave-descendants", "--drain-timeout", "1.5s", "--force-after-grace=false")
-    job_id = cli.finish("sh", "-c", "sleep 4323 >/dev/null 2>&1 & echo $!", flags=flags)
+    script = "sleep 4323 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do :; done; echo $!"
+    job_id = cli.finish("sh", "-c", script, flags=flags)
     left = int(cli("logs", job_id).out)
     assert processes_of(cli.state)[left] == "sleep 4323"
     os.kill(left, signal.SIGKILL)

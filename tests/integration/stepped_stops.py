@@ -30,6 +30,7 @@ from tests.support import processes_of
 
 THRICE = Completion(Limit(3), Limit(1), Limit(3))
 CHILD = "sleep 60 >/dev/null 2>&1"
+EXECUTED = "until grep -q sleep /proc/$!/comm; do :; done"
 
 
 def at_its_end(state: str, script: str = "exit 3", **members: object) -> Story:
@@ -231,14 +232,14 @@ def without_force(state: str) -> None:
 def left(state: str) -> None:
     """D33: ``--leave-descendants`` leaves what outlives the command, and names it; a cancel ends it all the same."""
     leaving = StopPolicy(drain_ns=0, leave_descendants=True)
-    story = Story(state, shell("head -c 150000 /dev/zero; sleep 60 & echo end", stop=leaving))
+    story = Story(state, shell(f"head -c 150000 /dev/zero; sleep 60 & {EXECUTED}; echo end", stop=leaving))
     run = last_run(story)
     with left_alone(state) as words:
         assert run.problem is not None
         assert run.problem.text.startswith(words)
     assert (run.outcome, run.problem.code) == ("success", "descendants_left")
     assert (run.logs.diagnostic_code, run.logs.stdout_bytes) == ("descendant_holds_output", 150_004)
-    story = Story(state, shell(f"{CHILD} & exit 0", stop=leaving))
+    story = Story(state, shell(f"{CHILD} & {EXECUTED}", stop=leaving))
     run = last_run(story)
     with left_alone(state) as words:
         assert run.problem == Problem(Diagnostic.DESCENDANTS_LEFT, words)

@@ -73,6 +73,8 @@ def run_view(run: Run) -> str:
         fields["Peak memory"] = f"{run.usage.max_rss_bytes / _MEBIBYTE:.1f} MiB"
         user, system = format_duration(run.usage.user_cpu_ns), format_duration(run.usage.system_cpu_ns)
         fields["CPU time"] = f"{user} user, {system} system"
+    if run.logs.stdout_bytes is not None:
+        fields["Captured"] = f"{run.logs.stdout_bytes} bytes of stdout, {run.logs.stderr_bytes or 0} bytes of stderr"
     if run.problem is not None:
         fields["Diagnostic"] = f"{run.problem.text} ({run.problem.code})"
     return labelled(fields)

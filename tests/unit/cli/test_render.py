@@ -158,6 +158,7 @@ def test_a_run_is_shown_with_its_usage_its_logs_and_its_problem() -> None:
     )
     assert field(text, "Peak memory") == "3.6 MiB"
     assert field(text, "CPU time") == "1.5s user, 250µs system"
+    assert "Captured" not in text, "not known before the end"
     assert field(text, "Logs") == "available, partial, degraded (log_capture_degraded)"
     assert field(text, "Diagnostic") == "executable 'x' was not found (executable_not_found)"
 
