@@ -62,7 +62,13 @@ def last_run(story: Story) -> Run:
 
 def others(state: str) -> dict[int, str]:
     """What runs here, with the letter of its state."""
-    return {pid: state_of(pid) for pid in processes_of(Path(state))}
+    found = {}
+    for pid in processes_of(Path(state)):
+        try:
+            found[pid] = state_of(pid)
+        except OSError:
+            continue  # it has ended meanwhile
+    return found
 
 
 @contextmanager
@@ -141,7 +147,7 @@ def shells(story: Story) -> list[int]:
 def a_pause_in_the_drain(state: str) -> None:
     """D33, I.4: what outlives the leader stands still, and so do its drain and its grace; each goes on where it was."""
     stop = StopPolicy(grace_ns=5 * SECOND, drain_ns=10 * SECOND)
-    story = Story(state, shell(f'sh -c "{STUBBORN}" & until kill -0 $!; do :; done', stop=stop))
+    story = Story(state, shell(f"(trap '' TERM; exec sleep 60) & {EXECUTED}", stop=stop))
     story.until(lambda: story.stage() == "exited", "the leader has ended")
     story.pass_time(4 * SECOND)
     held(story)
