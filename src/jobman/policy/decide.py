@@ -222,16 +222,12 @@ def _exited(seen: Observation, _job: Job, run: Run) -> Decision:
 
 def _draining(seen: Observation, run: Run) -> Decision | None:
     child = seen.child
-    if child.drained:
+    # A stop does not wait for a descendant that holds the pipe: ending the tree closes it, and its last words are read
+    # until then. Nor is there anything to wait for if we have suspended it: it can neither write nor end (D4).
+    if child.drained or (child.members and (run.phase == RunPhase.STOPPING or child.suspended)):
         return None
     left_ns = (child.exited_ns or 0) + seen.spec.stop.drain_ns - seen.now_ns
-    if left_ns <= 0:
-        return Decision(Act.STOP_DRAINING)
-    # A stop does not wait for a descendant that holds the pipe: ending the tree closes it. Nor is there anything to
-    # wait for if we have suspended it: it can neither write nor end (D4).
-    if child.members and (run.phase == RunPhase.STOPPING or child.suspended):
-        return None
-    return Decision(Act.WAIT, "draining", _soonest(seen, left_ns))
+    return Decision(Act.WAIT, "draining", _soonest(seen, left_ns)) if left_ns > 0 else Decision(Act.STOP_DRAINING)
 
 
 def _held_in_the_drain(seen: Observation, run: Run) -> Decision | None:

@@ -294,6 +294,10 @@ ROWS: dict[str, tuple[Observation, Act]] = {
         _seen(STOPPING, _exited(drained=False, members=1)),
         Act.ASK,
     ),
+    "cancelled, drain over: members may say their last words": (
+        _seen(SIGNALLED, OVERDUE._replace(members=1, ladder=ASKED)),
+        Act.WAIT,
+    ),
     "cancelled in the drain, asked: wait": (_seen(SIGNALLED, _exited(ASKED, drained=False, members=1)), Act.WAIT),
     "cancelled in the drain, grace over: insist": (
         _seen(SIGNALLED, _exited(GRACE_OVER, drained=False, members=1)),
