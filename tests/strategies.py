@@ -206,7 +206,7 @@ def job_specs() -> st.SearchStrategy[specs.JobSpec]:
         working_directory=directories(),
         environment=environments(),
         name=st.just("") | labels(),
-        stop=st.builds(specs.StopPolicy, durations_ns(), st.booleans()),
+        stop=st.builds(specs.StopPolicy, durations_ns(), st.booleans(), durations_ns(), st.booleans()),
         stdin=st.sampled_from(tuple(specs.StdinPolicy)),
         completion=completions(),
         classification=classifications(),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -145,10 +147,55 @@ def test_nothing_of_a_tree_is_left_after_the_job_has_ended(cli: Cli, tree: str) 
     assert targets(cli) == []
 
 
-def test_a_tree_is_gone_when_a_timeout_has_ended_it(cli: Cli) -> None:
-    script = "setsid sleep 4321 & sleep 4321 & echo ready; wait"
-    cli.finish("sh", "-c", script, flags=("--run-timeout", "500ms", "--stop-grace", "1s"))
-    assert targets(cli) == []
+# All at once: shells in shells, a session of its own, a double fork, one that ignores the signal, one that is stopped,
+# and one that forks as fast as it can, for three seconds and 200 times at most.
+ZOO = """
+bash -c 'bash -c "sleep 4322 & sleep 4322 & wait" & wait' &
+setsid sleep 4322 &
+(setsid sh -c 'sleep 4322 & exec sleep 4322' &)
+sh -c 'trap "" TERM HUP INT; sleep 4322 & while :; do sleep 0.05; done' &
+sh -c 'kill -STOP $$; sleep 4322' &
+exec timeout 3 sh -c 'trap "" TERM; grow() { i=0; while [ $i -lt 100 ]; do sleep 3 & i=$((i+1)); done; }
+    echo ready; grow & setsid sh -c ":" & grow; wait'
+"""
+
+
+@pytest.mark.parametrize("stop", ["cancel", "--run-timeout", "--job-timeout"])
+def test_nothing_of_any_tree_is_left_and_nothing_else_is_touched(cli: Cli, stop: str) -> None:
+    """Issue 4; field cases 2 and 3; a neighbour of the same session, directory and command line lives on."""
+    with subprocess.Popen(["sleep", "4322"], cwd=cli.cwd) as bystander:
+        flags = ("--stop-grace", "200ms", *((stop, "500ms") if stop != "cancel" else ()))
+        job_id = cli.run("sh", "-c", ZOO, flags=flags)
+        if stop == "cancel":
+            eventually(has_printed(cli, job_id, "ready"))
+            cli("cancel", job_id)
+        outcome = {"cancel": "cancelled", "--run-timeout": "failure", "--job-timeout": "timed_out"}[stop]
+        assert cli.wait(job_id) == outcome
+        assert targets(cli) == []
+        assert bystander.poll() is None
+        bystander.kill()
+
+
+def test_what_outlives_a_command_is_left_and_named_if_that_was_asked_for(cli: Cli) -> None:
+    """D33: recorded in the specification only where it is not the default."""
+    flags = ("--leave-descendants", "--drain-timeout", "1.5s", "--force-after-grace=false")
+    script = "sleep 4323 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do :; done; echo $!"
+    job_id = cli.finish("sh", "-c", script, flags=flags)
+    left = int(cli("logs", job_id).out)
+    assert processes_of(cli.state)[left] == "sleep 4323"
+    os.kill(left, signal.SIGKILL)
+    detail = cli.json("show", job_id)
+    assert detail["specification"]["stop_policy"] == {
+        "grace_period": "10s",
+        "force_after_grace": False,
+        "drain_timeout": "1.5s",
+        "leave_descendants": True,
+    }
+    assert detail["summary"]["outcome"] == "success"
+    (run,) = detail["runs"]
+    assert run["diagnostic_code"] == "descendants_left"
+    assert run["diagnostic"] == f"left running: sleep (pid {left})"
+    assert f"sleep (pid {left})" in cli("show", job_id).out
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGUSR1])

@@ -104,14 +104,17 @@ def test_a_running_job_names_its_supervisor_and_holds_its_slot(cli: Cli) -> None
 
 def test_a_run_is_shown_with_what_it_used(cli: Cli) -> None:
     """D35."""
-    job_id = cli.finish("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+    job_id = cli.finish("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo out; echo >&2")
     fields = fields_of(cli("show", "run", job_id, "1").out)
     assert [label for label in fields if label in RUN_LABELS] == RUN_LABELS
-    assert set(fields) - set(RUN_LABELS) == {"Exit", "Peak memory", "CPU time"}
+    assert set(fields) - set(RUN_LABELS) == {"Exit", "Peak memory", "CPU time", "Captured"}
     assert fields["Exit"] == "code 0"
     assert re.fullmatch(r"\d+\.\d MiB", fields["Peak memory"])
     assert re.fullmatch(r"\S+s user, \S+s system", fields["CPU time"])
-    usage = cli.json("show", "run", job_id, "1")["usage"]
+    assert fields["Captured"] == "4 bytes of stdout, 1 bytes of stderr"
+    run = cli.json("show", "run", job_id, "1")
+    assert (run["logs"]["stdout_size"], run["logs"]["stderr_size"]) == (4, 1)
+    usage = run["usage"]
     assert usage["max_rss_bytes"] > 100_000
     assert usage["user_cpu"] != "0s"
 

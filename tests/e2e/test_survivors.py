@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.support import Cli, eventually, supervisor_pids
@@ -44,6 +46,22 @@ def test_cancel_stops_the_survivors_of_a_lost_job_and_frees_its_slots(cli: Cli, 
 
     eventually(lambda: not _is_alive(orphan))
     assert "released_at" in cli.json("show", "orphan")["admission"]
+
+
+def test_a_stranger_who_has_got_the_number_of_a_lost_target_is_not_touched(cli: Cli, orphan: int) -> None:
+    """Field case 8: a number alone is nobody; the record names another process than the one that has it now."""
+    os.kill(orphan, signal.SIGKILL)
+    eventually(lambda: not _is_alive(orphan))
+    with subprocess.Popen(["sleep", "600"], cwd=cli.cwd) as stranger:
+        database = apsw.Connection(str(cli.state / "jobman.db"))
+        database.execute("UPDATE runs SET pid = ?", (stranger.pid,))
+        database.close()
+        assert cli("status", "orphan").out.split("\t")[2:4] == ["completed", "lost"]
+        assert str(stranger.pid) not in cli.json("show", "orphan")["diagnostic"]
+        cli("cancel", "orphan")
+        assert stranger.poll() is None
+        assert "released_at" in cli.json("show", "orphan")["admission"]
+        stranger.kill()
 
 
 def test_slots_are_free_as_soon_as_the_survivor_has_ended_by_itself(cli: Cli, orphan: int) -> None:

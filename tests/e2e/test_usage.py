@@ -56,6 +56,7 @@ BAD_RUNS: dict[str, list[tuple[str | bytes, ...]]] = {
     "--run-timeout": [("5",), ("-0s",), ("1 s",)],
     "--job-timeout": [("x",), ("-5m",)],
     "--stop-grace": [("10",), ("s",), ("-1ns",)],
+    "--drain-timeout": [("10",), ("-1s",), ("soon",)],
     "--wait": [],
     "--exit-code": [],
 }

@@ -7,9 +7,11 @@ and handles signals, which would outlive the story in a test's process.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from jobman import handshake
 from jobman.model.spec import Completion, Delay, JobSpec, Limit, StopPolicy, Timeouts
@@ -27,6 +29,8 @@ from jobman.supervisor.observe import Observer
 from jobman.supervisor.ownership import Ownership
 from jobman.supervisor.perform import Performer
 from jobman.testing import FakeClock
+from tests.faults.injection import assert_sound
+from tests.support import clean_environment
 
 SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
@@ -118,6 +122,15 @@ class Story:
 def shell(script: str, **members: object) -> JobSpec:
     """A job that runs ``script``."""
     return JobSpec("/bin/sh", ("-c", script), "/", **members)  # type: ignore[arg-type]  # members of JobSpec
+
+
+def tell(module: str, story: str, state: Path) -> None:
+    """Run a story of ``module`` as a program of its own, and see that it leaves a sound store."""
+    argv = [sys.executable, "-m", module, story, str(state)]
+    environment, root = clean_environment(state), Path(__file__).parents[2]
+    done = subprocess.run(argv, env=environment, cwd=root, capture_output=True, check=False, timeout=18, text=True)
+    assert done.returncode == 0, done.stderr
+    assert_sound(state)
 
 
 STUBBORN = "trap '' TERM; while :; do sleep 0.02; done"

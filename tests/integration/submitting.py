@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from jobman.clock import SystemClock
 from jobman.model.spec import JobSpec
@@ -21,14 +22,13 @@ from tests.support import Cli
 ROOT = Path(__file__).parents[2]
 
 
-def submit_spec(cli: Cli, spec: JobSpec) -> str:
+def submit_spec(cli: Cli, spec: JobSpec, **options: Any) -> str:
     """Submit ``spec`` with a real supervisor; return the job's ID."""
     argv = [sys.executable, "-m", "tests.integration.submitting", str(cli.state)]
-    done = subprocess.run(
-        argv, env=cli.environment, cwd=ROOT, input=encode(spec), capture_output=True, check=False, text=True, timeout=15
-    )
+    options |= {"env": cli.environment, "cwd": ROOT, "input": encode(spec), "timeout": 15}
+    done = subprocess.run(argv, capture_output=True, check=False, text=True, **options)
     assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return str(done.stdout).strip()
 
 
 def main() -> None:

@@ -51,21 +51,23 @@ def test_inner_jobs_outlive_the_outer_one(cli: Cli) -> None:
 
 def test_a_cancelled_outer_job_leaves_its_inner_jobs_alone(cli: Cli) -> None:
     """D40, Process tree: neither SIGTERM nor SIGKILL to the outer tree reaches them."""
-    stubborn = f"trap '' TERM; jobman run -- {HOLD}; sleep 60 & sleep 60 & wait; wait"
+    twice = f"jobman run -- {HOLD}; jobman run -- {HOLD}"
+    stubborn = f"trap '' TERM; {twice}; sleep 60 & sleep 60 & wait; wait"
     outer = start_outer(cli, stubborn, "--stop-grace", "100ms")
-    eventually(lambda: len(inner_jobs(cli, outer)) == 1)
-    (inner,) = inner_jobs(cli, outer)
+    eventually(lambda: len(inner_jobs(cli, outer)) == 2)
+    inner, other = inner_jobs(cli, outer)
     cli.await_phase(inner, "running")
+    cli.await_phase(other, "running")
 
     cli("cancel", outer)
 
     assert cli.wait(outer) == "cancelled"
-    assert cli.phase(inner) == "running"
+    assert cli.phase(inner) == cli.phase(other) == "running"
     carried = carried_by_supervisor(cli, inner)
     assert carried["JOBMAN_SUPERVISOR"] == inner
     assert sorted(name for name in carried if name.startswith("JOBMAN_")) == ["JOBMAN_STATE_DIR", "JOBMAN_SUPERVISOR"]
     release(cli)
-    assert cli.wait(inner) == "success"
+    assert cli.wait(inner) == cli.wait(other) == "success"
     assert cli("logs", "--stream", "stdout", inner).out == "done\n"
 
 

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.faults.injection import assert_sound
 from tests.integration.stepped_pauses import STORIES
-from tests.support import clean_environment
-
-ROOT = Path(__file__).parents[2]
+from tests.integration.stepped_supervisor import tell
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_time_is_accounted_for_to_the_nanosecond(state: Path, story: str) -> None:
     """Each story tells in its own words what it holds the loop to."""
-    argv = [sys.executable, "-m", "tests.integration.stepped_pauses", story, str(state)]
-
-    done = subprocess.run(
-        argv, env=clean_environment(state), cwd=ROOT, capture_output=True, check=False, timeout=18, text=True
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert_sound(state)
+    tell("tests.integration.stepped_pauses", story, state)

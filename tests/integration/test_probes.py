@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
+from functools import partial
 from pathlib import Path
 
 from jobman.model.spec import JobSpec
@@ -33,7 +35,10 @@ def cpu_ticks(pid: int) -> int:
 
 
 def test_a_job_runs_when_its_probe_says_so(cli: Cli) -> None:
-    job_id = submit_spec(cli, probing(cli, "test -e ready"))
+    """Traps: it has the submitter's limits, of which the supervisor lifts one for itself."""
+    script = "test -e ready && grep 'Max file size' /proc/self/limits | grep ' 1000000000 '"
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (1_000_000_000, 2_000_000_000))
+    job_id = submit_spec(cli, probing(cli, script), preexec_fn=limit)
     eventually(lambda: (cli.json("show", job_id)["wait_evaluations"] or [{"attempt_count": 0}])[0]["attempt_count"] > 1)
     assert cli.json("status", job_id)["reason"] == "waiting for a probe to succeed"
     (cli.cwd / "ready").touch()

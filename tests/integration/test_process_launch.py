@@ -426,7 +426,8 @@ REFUSED = {
     "not executable": ("../bin/data", "", ("lookup", errno.EACCES)),
     "not executable, in PATH": ("data", "{place}/bin", ("lookup", errno.EACCES)),
     "not executable, and nowhere else": ("data", "{place}/bin:/nowhere", ("lookup", errno.EACCES)),
-    "a directory": ("../bin/sub", "", ("lookup", errno.EACCES)),
+    "a directory": ("../bin/sub", "", ("lookup", errno.EISDIR)),
+    "a directory, in PATH": ("sub", "{place}/bin", ("lookup", errno.ENOENT)),
     "empty PATH": ("own", "", ("lookup", errno.ENOENT)),
     "empty name": ("", "{place}/bin", ("lookup", errno.ENOENT)),
 }

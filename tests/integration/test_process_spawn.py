@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jobman.errors import UnsupportedPlatformError
 from jobman.process import spawn
 from jobman.process.spawn import Detached, spawn_detached
+from jobman.service import launch
 from tests.integration.test_process_helpers import (
     PATH,
     descriptors,
@@ -19,6 +21,7 @@ from tests.integration.test_process_helpers import (
     python,
     read_all,
 )
+from tests.moves import EXAMPLE_JOB_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,6 +187,22 @@ expensive = {"typing", "enum", "re", "contextlib", "signal", "subprocess", "stru
 print(sorted(expensive & (set(sys.modules) - before)))
 """
     assert json.loads(run_python(code, {})) == []
+
+
+@pytest.mark.parametrize("shown", ["4711", None])
+def test_no_supervisor_is_started_where_nobody_could_tell_its_processes(
+    shown: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I.1: a ``/proc`` of another PID namespace shows us under another number; one that is missing shows nothing."""
+
+    def readlink(path: str) -> str:
+        if shown is None:
+            raise FileNotFoundError(path)
+        return shown
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    with pytest.raises(UnsupportedPlatformError):
+        launch.start(EXAMPLE_JOB_ID, "/nowhere")
 
 
 @pytest.mark.parametrize(("platform", "name"), [("darwin", "macOS"), ("win32", "Windows"), ("freebsd14", "freebsd14")])

@@ -15,7 +15,7 @@ import pytest
 import jobman.store
 from jobman.errors import ClaimError, JobmanError, LimitConflictError, RevisionConflictError, StoreFailureError
 from jobman.model.spec import Dependency
-from jobman.model.state import JobOutcome, JobPhase
+from jobman.model.state import Diagnostic, JobOutcome, JobPhase, Problem, Run
 from jobman.model.waits import WaitKind
 from jobman.policy.admission import IDLE_AFTER_NS, Request
 from jobman.policy.conditions import ConditionState
@@ -28,6 +28,7 @@ from jobman.store.commit import (
     commit,
     commit_submission,
     record_identity,
+    record_problem,
     record_signalled,
     renew_lease,
 )
@@ -108,12 +109,22 @@ def _identity(store: Store) -> Write:
     return lambda one: record_identity(one, run, PLAIN.identity)
 
 
-def _signalled(store: Store) -> Write:
+def _stopping(store: Store) -> Run:
     history = walk("claim", "admit", "reserve", "start", "cancel")
     commit_all(store, history)
     run = history[-1].after.run
     assert run is not None
+    return run
+
+
+def _signalled(store: Store) -> Write:
+    run = _stopping(store)
     return lambda one: record_signalled(one, run, instant(9).wall_ns)
+
+
+def _problem(store: Store) -> Write:
+    run = _stopping(store)
+    return lambda one: record_problem(one, run, Problem(Diagnostic.TARGET_CANNOT_BE_KILLED, "survives"))
 
 
 def _lease(store: Store) -> Write:
@@ -238,6 +249,7 @@ ROWS = {
     ),
     "claim_job": Row(claim_job, _claim, "UPDATE jobs SET claim_hash = zeroblob(32)", ClaimError),
     "record_identity": Row(record_identity, _identity, _CHANGED.format(table="runs"), RevisionConflictError),
+    "record_problem": Row(record_problem, _problem, _CHANGED.format(table="runs"), RevisionConflictError),
     "record_signalled": Row(record_signalled, _signalled, _CHANGED.format(table="runs"), RevisionConflictError),
     "renew_lease": Row(renew_lease, _lease, _RELEASED, None),
     "append_events": Row(

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.faults.injection import assert_sound
-from tests.integration.stepped_supervisor import STORIES
-from tests.support import clean_environment
-
-ROOT = Path(__file__).parents[2]
+from tests.integration.stepped_supervisor import STORIES, tell
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_a_deadline_fires_exactly_when_it_is_due(state: Path, story: str) -> None:
     """Each story tells in its own words what it holds the loop to."""
-    argv = [sys.executable, "-m", "tests.integration.stepped_supervisor", story, str(state)]
-
-    done = subprocess.run(
-        argv, env=clean_environment(state), cwd=ROOT, capture_output=True, check=False, timeout=18, text=True
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert_sound(state)
+    tell("tests.integration.stepped_supervisor", story, state)

@@ -23,6 +23,7 @@ from jobman.model.spec import (
     JobSpec,
     Predicate,
     StdinPolicy,
+    StopPolicy,
 )
 from jobman.model.state import (
     Diagnostic,
@@ -129,6 +130,7 @@ def full_spec() -> JobSpec:
         arguments=(),
         working_directory="/",
         name="named",
+        stop=StopPolicy(drain_ns=1, leave_descendants=True),
         completion=Completion(retry_abort_at_ns=EPOCH_NS),
         classification=Classification(retryable_codes=(ExitCodeRange(1, 2),), retryable_signals=("terminated",)),
         dependencies=(Dependency(EXAMPLE_JOB_ID, Predicate.SUCCESS),),

@@ -73,6 +73,8 @@ def run_view(run: Run) -> str:
         fields["Peak memory"] = f"{run.usage.max_rss_bytes / _MEBIBYTE:.1f} MiB"
         user, system = format_duration(run.usage.user_cpu_ns), format_duration(run.usage.system_cpu_ns)
         fields["CPU time"] = f"{user} user, {system} system"
+    if run.logs.stdout_bytes is not None:
+        fields["Captured"] = f"{run.logs.stdout_bytes} bytes of stdout, {run.logs.stderr_bytes or 0} bytes of stderr"
     if run.problem is not None:
         fields["Diagnostic"] = f"{run.problem.text} ({run.problem.code})"
     return labelled(fields)
@@ -105,8 +107,10 @@ def _job_fields(detail: Detail) -> Iterator[tuple[str, str]]:
         yield "Supervisor", f"{detail.supervisor_state}, pid {detail.supervisor.identity.pid}"
     if detail.supervisor_state == Verdict.UNVERIFIABLE:
         yield "Survivors", "unknown"
-    if job.problem is not None:
-        yield "Diagnostic", f"{job.problem.text} ({job.problem.code})"
+    # Of a job that is not over, or a success, only the run knows what is wrong.
+    problem = job.problem or (detail.runs[-1].problem if detail.runs else None)
+    if problem is not None:
+        yield "Diagnostic", f"{problem.text} ({problem.code})"
     yield "Notification deliveries", "0"
     yield "Pending notifications", "0"
     yield "Notification attempts", "0"

@@ -77,10 +77,16 @@ ONCE = Limit(1)
 
 
 class StopPolicy(NamedTuple):
-    """How a process tree is ended: ask, wait, insist."""
+    """How a process tree is ended: ask, wait, insist; and what becomes of what outlives the leader (D33).
+
+    ``drain_ns`` is how long the output of others is read after the leader's exit. ``leave_descendants`` leaves them
+    alone then, unless somebody wants the run to end.
+    """
 
     grace_ns: int = DEFAULT_GRACE_NS
     force_after_grace: bool = True
+    drain_ns: int = DEFAULT_DRAIN_TIMEOUT_NS
+    leave_descendants: bool = False
 
 
 class Environment(NamedTuple):
@@ -284,6 +290,7 @@ def _check_labels(spec: JobSpec) -> str | None:
 def _check_numbers(spec: JobSpec) -> str | None:
     durations = (
         spec.stop.grace_ns,
+        spec.stop.drain_ns,
         *spec.timeouts,
         *(value for delay in (spec.failure_delay, spec.success_delay) for value in (delay.base_ns, delay.jitter_ns)),
         *(delay.max_delay_ns or 0 for delay in (spec.failure_delay, spec.success_delay)),

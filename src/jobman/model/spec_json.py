@@ -10,6 +10,7 @@ from jobman.errors import InvalidSpecError, InvalidValueError
 from jobman.model.canonical import dump
 from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
 from jobman.model.spec import (
+    DEFAULT_DRAIN_TIMEOUT_NS,
     Backoff,
     Classification,
     Completion,
@@ -72,15 +73,25 @@ def to_document(spec: JobSpec) -> Document:
             "set": dict(spec.environment.assignments),
             "unset": sorted(spec.environment.removals),
         },
-        "stop_policy": {
-            "grace_period": format_duration(spec.stop.grace_ns),
-            "force_after_grace": spec.stop.force_after_grace,
-        },
+        "stop_policy": _stop_document(spec.stop),
         "stdin_policy": spec.stdin.value,
         "execution_policy": _policy_document(spec),
     }
     if spec.name:
         document["name"] = spec.name
+    return document
+
+
+def _stop_document(stop: StopPolicy) -> Document:
+    document: Document = {
+        "grace_period": format_duration(stop.grace_ns),
+        "force_after_grace": stop.force_after_grace,
+    }
+    # Members of our own are there only where they are used (contract, E.1 and A.16).
+    if stop.drain_ns != DEFAULT_DRAIN_TIMEOUT_NS:
+        document["drain_timeout"] = format_duration(stop.drain_ns)
+    if stop.leave_descendants:
+        document["leave_descendants"] = True
     return document
 
 
@@ -207,7 +218,13 @@ def _environment(value: object) -> Environment:
 
 def _stop(value: object) -> StopPolicy:
     reader = Reader(value)
-    stop = StopPolicy(parse_duration(reader.take("grace_period", str)), reader.take("force_after_grace", bool))
+    drain = reader.take_optional("drain_timeout", str)
+    stop = StopPolicy(
+        grace_ns=parse_duration(reader.take("grace_period", str)),
+        force_after_grace=reader.take("force_after_grace", bool),
+        drain_ns=DEFAULT_DRAIN_TIMEOUT_NS if drain is None else parse_duration(drain),
+        leave_descendants=reader.take_optional("leave_descendants", bool) or False,
+    )
     reader.finish()
     return stop
 

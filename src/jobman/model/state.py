@@ -132,6 +132,7 @@ class Diagnostic(StrEnum):
     LOG_FILE_REMOVED = "log_file_removed"
     DESCENDANT_HOLDS_OUTPUT = "descendant_holds_output"
     TARGET_CANNOT_BE_KILLED = "target_cannot_be_killed"
+    DESCENDANTS_LEFT = "descendants_left"
     EXECUTABLE_NOT_FOUND = "executable_not_found"
     PERMISSION_DENIED = "permission_denied"
     WORKING_DIRECTORY_MISSING = "working_directory_missing"

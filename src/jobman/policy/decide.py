@@ -6,134 +6,21 @@ waits, signals or writes.
 
 from __future__ import annotations
 
-from jobman.model.spec import DEFAULT_DRAIN_TIMEOUT_NS
-from jobman.model.state import (
-    Diagnostic,
-    JobOutcome,
-    JobPhase,
-    Problem,
-    Reason,
-    RunPhase,
-)
+from jobman.model.state import Diagnostic, JobOutcome, JobPhase, Problem, Reason, RunPhase
 from jobman.model.transitions.running import Finish
 from jobman.policy.admission import Ruling
 from jobman.policy.conditions import abort_deadline_ns, failed, hold
-from jobman.policy.ladder import Ladder, Rung, next_step
+from jobman.policy.ladder import Rung, next_step
+from jobman.policy.observation import Act, Decision, Stage
 from jobman.policy.waiting import evaluate
-from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
+from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jobman.model.spec import JobSpec
-    from jobman.model.state import (
-        Job,
-        Run,
-        Snapshot,
-    )
-    from jobman.policy.admission import Verdict
-    from jobman.policy.conditions import ConditionState
-    from jobman.policy.deadline import Budget
+    from jobman.model.state import Job, Run
     from jobman.policy.ladder import Step
-    from jobman.policy.waiting import DependencyState
+    from jobman.policy.observation import Observation
 
 ASKED_TO_END = "supervisor was asked to end (SIGTERM)"
-
-
-class Act(StrEnum):
-    """What to commit or perform."""
-
-    LEAVE = "leave"
-    WAIT = "wait"
-    REQUEST_CANCEL = "request_cancel"
-    REQUEST_JOB_TIMEOUT = "request_job_timeout"
-    REQUEST_RUN_TIMEOUT = "request_run_timeout"
-    AWAIT_PREREQUISITES = "await_prerequisites"
-    RECORD_OBSERVATIONS = "record_observations"
-    RECORD_EVALUATIONS = "record_evaluations"
-    ENQUEUE = "enqueue"
-    ADMIT = "admit"
-    RESERVE_RUN = "reserve_run"
-    LAUNCH = "launch"
-    RECORD_IDENTITY = "record_identity"
-    OPEN_GATE = "open_gate"
-    CLOSE_GATE = "close_gate"
-    PUBLISH_START = "publish_start"
-    SUSPEND = "suspend"
-    CONTINUE = "continue"
-    ASK = "ask"
-    INSIST = "insist"
-    RECORD_SIGNALLED = "record_signalled"
-    STOP_DRAINING = "stop_draining"
-    END_RUN = "end_run"
-    FINISH = "finish"
-
-
-class Decision(NamedTuple):
-    """One act and why.
-
-    ``wait_ns`` belongs to `Act.WAIT`: when something will be due, relative to now; ``None`` if nothing is known to be.
-    """
-
-    act: Act
-    reason: str = ""
-    wait_ns: int | None = None
-    finish: Finish | None = None
-    edges: tuple[DependencyState, ...] = ()
-
-
-class Stage(StrEnum):
-    """How far the child of the active run has come."""
-
-    ABSENT = "absent"
-    GATED = "gated"
-    RELEASED = "released"
-    EXECUTED = "executed"
-    FAILED = "failed"
-    EXITED = "exited"
-
-
-class ChildView(NamedTuple):
-    """The child of the active run as seen now.
-
-    ``exited_ns`` is the monotonic time at which the leader's exit was seen; ``members`` counts what is left of the tree
-    beside the leader, ``None`` while that has not been looked at. ``suspended`` says that we have stopped the tree.
-    """
-
-    stage: Stage = Stage.ABSENT
-    ladder: Ladder = Ladder()
-    drained: bool = False
-    exited_ns: int | None = None
-    members: int | None = None
-    suspended: bool = False
-
-
-class Attempt(NamedTuple):
-    """What an attempt to get slots would come to now, and whether the job has its place in the queue already."""
-
-    verdict: Verdict
-    enqueued: bool
-
-
-class Observation(NamedTuple):
-    """Everything that a decision may depend on.
-
-    ``now_ns`` and the budgets are of the monotonic clock, ``wall_ns`` of the wall clock, ``backoff_left_ns`` is a
-    duration. ``unwritten`` are the conditions whose last evaluation the store should learn of. ``attempt`` is ``None``
-    unless the job could get slots now.
-    """
-
-    now_ns: int
-    snapshot: Snapshot
-    spec: JobSpec
-    child: ChildView
-    job_budget: Budget
-    run_budget: Budget
-    backoff_left_ns: int = 0
-    dependencies: tuple[DependencyState, ...] = ()
-    asked_to_end: bool = False
-    wall_ns: int = 0
-    conditions: tuple[ConditionState, ...] = ()
-    unwritten: tuple[ConditionState, ...] = ()
-    attempt: Attempt | None = None
 
 
 def decide(seen: Observation) -> Decision:
@@ -280,15 +167,18 @@ def _released(seen: Observation, job: Job, run: Run) -> Decision:
 def _executed(seen: Observation, job: Job, run: Run) -> Decision:
     if run.phase == RunPhase.STARTING:
         return Decision(Act.PUBLISH_START)
+    if run.phase == RunPhase.STOPPING:
+        return _stopping(seen, job, run)
+    return _paused_or_resumed(seen, run) or Decision(Act.WAIT, "running", _soonest(seen))
+
+
+def _paused_or_resumed(seen: Observation, run: Run) -> Decision | None:
+    """Return what makes the tree stand still, or go on, as the run is said to; ``None`` if it does."""
     if run.phase == RunPhase.PAUSED and not seen.child.suspended:
         return Decision(Act.SUSPEND, "paused")
     if run.phase == RunPhase.RUNNING and seen.child.suspended:
         return Decision(Act.CONTINUE, "resumed")
-    if _pause_is_unrecorded(seen, run):
-        return Decision(Act.RECORD_SIGNALLED)
-    if run.phase == RunPhase.STOPPING:
-        return _stopping(seen, job, run)
-    return Decision(Act.WAIT, "running", _soonest(seen))
+    return Decision(Act.RECORD_SIGNALLED) if _pause_is_unrecorded(seen, run) else None
 
 
 def _pause_is_unrecorded(seen: Observation, run: Run) -> bool:
@@ -321,21 +211,49 @@ def _exited(seen: Observation, _job: Job, run: Run) -> Decision:
         return Decision(Act.PUBLISH_START)
     if _signal_is_unrecorded(seen, run):
         return Decision(Act.RECORD_SIGNALLED)
-    if not child.drained:
-        left_ns = (child.exited_ns or 0) + DEFAULT_DRAIN_TIMEOUT_NS - seen.now_ns
-        if left_ns <= 0:
-            return Decision(Act.STOP_DRAINING)
-        # A stop does not wait for a descendant that holds the pipe: ending the tree closes it. Nor is there anything to
-        # wait for if we have suspended it: it can neither write nor end (D4).
-        if not (run.phase == RunPhase.STOPPING or child.suspended) or not child.members:
-            return Decision(Act.WAIT, "draining", _soonest(seen, left_ns))
-    if not child.members:
+    first = (_held_in_the_drain(seen, run) if child.members else None) or _draining(seen, run)
+    if first is not None:
+        return first
+    if not child.members or _leaves_the_rest(seen, run):
         return Decision(Act.END_RUN)
     step = next_step(child.ladder, seen.spec.stop, seen.now_ns, leader_alive=False)
     return Decision(Act.END_RUN) if step.rung == Rung.LEAVE else _climb(seen, step)
 
 
+def _draining(seen: Observation, run: Run) -> Decision | None:
+    child = seen.child
+    # A stop does not wait for a descendant that holds the pipe: ending the tree closes it, and its last words are read
+    # until then. Nor is there anything to wait for if we have suspended it: it can neither write nor end (D4).
+    if child.drained or (child.members and (run.phase == RunPhase.STOPPING or child.suspended)):
+        return None
+    left_ns = (child.exited_ns or 0) + seen.spec.stop.drain_ns - seen.now_ns
+    return Decision(Act.WAIT, "draining", _soonest(seen, left_ns)) if left_ns > 0 else Decision(Act.STOP_DRAINING)
+
+
+def _held_in_the_drain(seen: Observation, run: Run) -> Decision | None:
+    """A pause that comes after the leader's exit holds what is left, until it is resumed.
+
+    A leader that ends while it is suspended is another matter: its run completes (D4).
+    """
+    if run.phase == RunPhase.STOPPING:
+        return None
+    if seen.child.exited_suspended:
+        # What is to be left alone must not stay as we have stopped it.
+        left = _leaves_the_rest(seen, run) and seen.child.suspended
+        return Decision(Act.CONTINUE, "left running") if left else None
+    paused = Decision(Act.WAIT, "paused") if run.phase == RunPhase.PAUSED else None
+    return _paused_or_resumed(seen, run) or paused
+
+
+def _leaves_the_rest(seen: Observation, run: Run) -> bool:
+    """Say whether what outlives the leader is left alone: it is to be, and nobody wants the run to end (D33)."""
+    return seen.spec.stop.leave_descendants and run.phase != RunPhase.STOPPING
+
+
 def _climb(seen: Observation, step: Step) -> Decision:
+    run, unkillable = seen.snapshot.run, seen.child.unkillable
+    if unkillable and run is not None and (run.problem is None or run.problem.text != unkillable):
+        return Decision(Act.RECORD_UNKILLABLE, unkillable)
     if step.rung == Rung.ASK:
         return Decision(Act.ASK)
     if step.rung == Rung.INSIST:

@@ -53,7 +53,7 @@ def explain(job: Job, background: Background, now_ns: int) -> str:
     if job.phase == JobPhase.QUEUED:
         return background.queue or "waiting for slots"
     if job.phase == JobPhase.STOPPING:
-        return f"stopping: {_words(job)}"
+        return _stopping(job, background.last_run)
     return _completed(job, background.last_run) if job.phase == JobPhase.COMPLETED else ""
 
 
@@ -84,10 +84,16 @@ def _backing_off(job: Job, background: Background, now_ns: int) -> str:
     return f"retry {job.counters.runs}{of} in {left} after {_end(last)}"
 
 
+def _stopping(job: Job, run: Run | None) -> str:
+    """Say why, and what stands in the way: something that survives SIGKILL (D33)."""
+    why = f"stopping: {_words(job)}"
+    return why if run is None or run.problem is None else f"{why}; {run.problem.text}"
+
+
 def _completed(job: Job, last_run: Run | None) -> str:
     if job.outcome == JobOutcome.SUCCESS:
         return ""
-    if job.problem is not None and job.outcome != JobOutcome.FAILURE:
+    if job.problem is not None and job.outcome not in (JobOutcome.FAILURE, JobOutcome.CANCELLED):
         return job.problem.text
     if job.outcome == JobOutcome.FAILURE and last_run is not None and last_run.outcome != RunOutcome.SUCCESS:
         return _end(last_run)

@@ -20,9 +20,12 @@ else:
 
 
 _NOT_THERE = frozenset((errno.ENOENT, errno.ENOTDIR))
+_REFUSED = frozenset((errno.EACCES, errno.EPERM, errno.EISDIR))
 _WORDS = {
-    errno.ENOEXEC: "exec format error",
+    errno.ENOEXEC: "exec format error (not a program for this machine, nor a script that begins with #!)",
     errno.E2BIG: "the arguments and the environment are too long",
+    errno.EAGAIN: "no more processes can be started, by a limit of the user or of the system",
+    errno.EISDIR: "it is a directory",
 }
 
 
@@ -39,7 +42,7 @@ class LaunchFailure(NamedTuple):
             return "working_directory_missing"
         if self.errno in _NOT_THERE and self.stage in ("lookup", "exec"):
             return "executable_not_found"
-        if self.errno in (errno.EACCES, errno.EPERM) and self.stage != "setup":
+        if self.errno in _REFUSED and self.stage != "setup":
             return "permission_denied"
         return "target_start_failed"
 
@@ -57,7 +60,7 @@ def describe(failure: LaunchFailure, executable: bytes, directory: bytes) -> tup
         return failure.code, _describe_directory(failure, place)
     words = {
         "executable_not_found": _not_found(failure, executable),
-        "permission_denied": f"executable {name} may not be executed: permission denied",
+        "permission_denied": f"executable {name} may not be executed: {_reason(failure.errno)}",
     }
     return failure.code, words.get(failure.code) or f"executable {name} could not be started: {_reason(failure.errno)}"
 
@@ -104,6 +107,8 @@ def resolve_executable(name: bytes, directory: bytes, path: bytes | None) -> byt
         refused = _refusal(found)
         if refused is None:
             return _cleaned(found)
+        if refused == errno.EISDIR and b"/" not in name:
+            continue
         if refused not in _NOT_THERE:  # remembered, as execvp does: "not found" would hide the file that is there
             failure = refused
     return LaunchFailure("lookup", failure)
@@ -125,6 +130,8 @@ def _refusal(path: bytes) -> int | None:
         return error.errno or errno.EIO
     except ValueError:  # a NUL byte
         return errno.ENOENT
+    if stat.S_ISDIR(mode):
+        return errno.EISDIR
     return None if stat.S_ISREG(mode) and os.access(path, os.X_OK) else errno.EACCES
 
 

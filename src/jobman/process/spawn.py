@@ -32,6 +32,14 @@ class Detached:
         self.output_fd = output_fd
 
 
+def is_listed() -> bool:
+    """Whether ``/proc`` shows this process under its PID: not so without it, or if it is of another PID namespace."""
+    try:
+        return os.readlink("/proc/self") == str(os.getpid())
+    except OSError:
+        return False
+
+
 def spawn_detached(argv: Sequence[str], environment: Mapping[bytes, bytes]) -> Detached:
     """Start ``argv`` in a session of its own, with an empty signal mask and default handlers.
 

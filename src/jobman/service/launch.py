@@ -11,9 +11,9 @@ import sys
 
 import jobman
 from jobman import handshake
-from jobman.errors import HandshakeError, LaunchError
+from jobman.errors import HandshakeError, LaunchError, UnsupportedPlatformError
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.process.spawn import spawn_detached, submitter_environment
+from jobman.process.spawn import is_listed, spawn_detached, submitter_environment
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
@@ -98,7 +98,10 @@ def start(job_id: str, root: str) -> Candidate:
 
     Raises:
         LaunchError: the system refuses another process, or there is no interpreter.
+        UnsupportedPlatformError: nobody could tell from ``/proc`` which processes a job has.
     """
+    if not is_listed():
+        raise UnsupportedPlatformError(platform="a /proc that is missing, or shows another PID namespace,")
     stub = os.path.join(os.path.dirname(jobman.__file__), "supervisor", "__main__.py")
     if not sys.executable:
         raise LaunchError(detail="the path of the Python interpreter is not known")

@@ -138,8 +138,7 @@ def reconcile_active(store: Store, clock: Clock) -> None:
 
 def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]:
     waiting = [job.id for job in jobs if job.phase == JobPhase.WAITING]
-    # Only these reasons speak of a run: how the last one ended, or which retry comes next.
-    told_by_run = [job.id for job in jobs if job.counters.runs and job.outcome != JobOutcome.SUCCESS]
+    told_by_run = [job.id for job in jobs if _is_told_by_run(job)]
     dependencies = _dependencies(store, waiting)
     runs = load_runs(store, told_by_run) if told_by_run else {}
     places, limits = _places(store, jobs), _run_limits(store, jobs)
@@ -156,6 +155,12 @@ def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]
         )
 
     return [Summary(job, explain(job, background(job), now_ns)) for job in jobs]
+
+
+def _is_told_by_run(job: Job) -> bool:
+    """Say whether the reason speaks of a run: how the last one ended, which comes next, or why one does not end."""
+    ended = bool(job.counters.runs) and job.outcome != JobOutcome.SUCCESS
+    return ended or (job.phase == JobPhase.STOPPING and job.active_run_id is not None)
 
 
 def _run_limits(store: Store, jobs: Sequence[Job]) -> dict[str, int | None]:

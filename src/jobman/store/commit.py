@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jobman.model.events import Event, Transition
     from jobman.model.identity import ProcessIdentity
     from jobman.model.spec import JobSpec
-    from jobman.model.state import Admission, Job, Run, Snapshot, Supervisor
+    from jobman.model.state import Admission, Job, Problem, Run, Snapshot, Supervisor
     from jobman.store.connection import Store
     from jobman.store.rows import (
         Row,
@@ -97,12 +97,22 @@ def record_signalled(store: Store, run: Run, at_ns: int) -> Run:
         RevisionConflictError: the run has changed meanwhile.
     """
     at_ns = max(at_ns, run.latest_ns())
+    return _note(store, run, run._replace(signalled_at_ns=at_ns))
+
+
+def record_problem(store: Store, run: Run, problem: Problem) -> Run:
+    """Store what stands in the way of an active run; its end replaces that: no revision, no event.
+
+    Raises:
+        RevisionConflictError: the run has changed meanwhile.
+    """
+    return _note(store, run, run._replace(problem=problem))
+
+
+def _note(store: Store, before: Run, after: Run) -> Run:
     with store.write():
-        store.execute(
-            f"UPDATE runs SET signalled_at_ns = ? WHERE id = ? AND {_SAME_STATE}", (at_ns, *_state(run))
-        )  # our own constants
-        _require_one(store, run)
-    return run._replace(signalled_at_ns=at_ns)
+        _write(store, RUNS, run_row, before, after)
+    return after
 
 
 def renew_lease(store: Store, snapshot: Snapshot, expires_at_ns: int) -> None:

@@ -9,7 +9,7 @@ from jobman.model.state import Admission, JobPhase, Reason
 from jobman.model.transitions import running
 from jobman.model.transitions.submission import LEASE_NS
 from jobman.policy.admission import Ruling
-from jobman.policy.decide import Attempt
+from jobman.policy.observation import Attempt
 from jobman.store.admissions import (
     Demand,
     enqueue,

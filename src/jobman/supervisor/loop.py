@@ -15,7 +15,8 @@ import jobman.recovery.losing  # noqa: F401  # see above
 from jobman import recovery
 from jobman.clock import SystemClock
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError, StoreForeignError
-from jobman.policy.decide import Act, Decision, decide
+from jobman.policy.decide import decide
+from jobman.policy.observation import Act, Decision
 from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
 from jobman.supervisor.observe import Observer
 from jobman.supervisor.perform import Performer
@@ -43,6 +44,7 @@ _WITHOUT_STORE = frozenset(
         Act.ASK,
         Act.INSIST,
         Act.RECORD_SIGNALLED,
+        Act.RECORD_UNKILLABLE,
         Act.STOP_DRAINING,
     )
 )

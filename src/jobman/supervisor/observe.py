@@ -8,7 +8,7 @@ from jobman import process
 from jobman.model.spec import StdinPolicy
 from jobman.model.state import JobPhase
 from jobman.policy.deadline import Budget
-from jobman.policy.decide import ChildView, Observation
+from jobman.policy.observation import ChildView, Observation
 from jobman.policy.polling import DRAW_RANGE, next_look_ns
 from jobman.store.admissions import held_jobs, is_first, next_ahead
 from jobman.store.dependencies import has_news, load_dependencies
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jobman.clock import Clock
     from jobman.model.spec import JobSpec
     from jobman.model.state import Snapshot
-    from jobman.policy.decide import Attempt
+    from jobman.policy.observation import Attempt
     from jobman.policy.waiting import DependencyState
     from jobman.store.connection import Store
     from jobman.supervisor.conditions import ConditionWatch
@@ -182,10 +182,8 @@ class Observer:
         self._leave_the_gate()
         waiting = self.watch if job.phase == JobPhase.WAITING else None
         # Not inside a transaction: nothing may fork, or wait for a file system, while it holds the writers' lock.
-        if waiting is not None and not self._store.in_transaction():
-            waiting.look()
-            # What probes leave behind comes to us, and a job may wait for days (field case 10).
-            process.reap_adopted(_NO_RUN, helpers=waiting.pids())
+        if active is None and not self._store.in_transaction():
+            self._look_at_children(waiting)
         return Observation(
             now_ns=self._clock.monotonic_ns(),
             snapshot=self.snapshot,
@@ -201,6 +199,13 @@ class Observer:
             unwritten=() if waiting is None else waiting.unwritten(),
             attempt=self._look_for_slots(),
         )
+
+    def _look_at_children(self, waiting: ConditionWatch | None) -> None:
+        """Look at probes, and reap what they, or earlier runs, have left to us: days may pass (field case 10)."""
+        if waiting is not None:
+            waiting.look()
+        if waiting is not None or self.snapshot.job.counters.runs:
+            process.reap_adopted(_NO_RUN, helpers=() if waiting is None else waiting.pids())
 
     def _leave_the_gate(self) -> None:
         # Not inside a transaction: it may be rolled back, and the job be waiting again.

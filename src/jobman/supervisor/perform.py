@@ -12,17 +12,17 @@ from jobman import process
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError
 from jobman.logs.layout import create_run_directory, remove_unused_run_directory, run_directory
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.state import JobPhase, Reason, RunOutcome
+from jobman.model.state import Diagnostic, JobPhase, Problem, Reason, RunOutcome
 from jobman.model.transitions import running, stopping
 from jobman.model.transitions.running import Retry, RunEnd
 from jobman.model.transitions.submission import LEASE_NS
 from jobman.policy.classify import recorded_exit, run_outcome
 from jobman.policy.completion import EndedRun, after_run
-from jobman.policy.decide import Act
+from jobman.policy.observation import Act
 from jobman.process.spawn import submitter_environment
 from jobman.process.wake import wake_jobs
 from jobman.store.admissions import requests_to_wake
-from jobman.store.commit import record_identity, record_signalled, renew_lease
+from jobman.store.commit import record_identity, record_problem, record_signalled, renew_lease
 from jobman.store.conditions import record_evaluations
 from jobman.store.dependencies import dependents_to_wake, record_observations
 from jobman.supervisor import admission
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from jobman.model.state import Run, Snapshot
     from jobman.model.transitions._change import Now
     from jobman.model.transitions.running import Finish
-    from jobman.policy.decide import Decision
+    from jobman.policy.observation import Decision
     from jobman.supervisor.observe import Observer
     from jobman.supervisor.ownership import Ownership
     from jobman.supervisor.run import Ending
@@ -87,6 +87,7 @@ class Performer:
             Act.ASK: self._ask,
             Act.INSIST: self._insist,
             Act.RECORD_SIGNALLED: self._record_signalled,
+            Act.RECORD_UNKILLABLE: self._record_unkillable,
             Act.STOP_DRAINING: self._stop_draining,
             Act.END_RUN: self._end_run,
             Act.FINISH: self._finish,
@@ -99,8 +100,14 @@ class Performer:
             return
         marks = {"JOBMAN_STATE_DIR": self._store.root}
         environment = target_environment(self._inherited(), spec, marks)
-        lock_fd = self._owner.lock.fileno()
-        context = ProbeContext(environment, spec.working_directory, self._owner.umask, lock_fd, self._clock)
+        context = ProbeContext(
+            environment,
+            spec.working_directory,
+            self._owner.umask,
+            self._owner.lock.fileno(),
+            self._clock,
+            self._owner.file_size_limit,
+        )
         since_claim_ns = self._clock.monotonic_ns() - self._owner.claimed_ns
         claimed_ns = self._clock.boottime_ns() - since_claim_ns
         self._observer.watch = ConditionWatch(spec.waits, context, claimed_boottime_ns=claimed_ns)
@@ -261,16 +268,31 @@ class Performer:
         self._run().insist()
 
     def _record_signalled(self, _decision: Decision) -> None:
-        run, at_ns = self._snapshot().run, self._clock.wall_ns()
+        at_ns = self._clock.wall_ns()
+        self._note(
+            lambda run: run._replace(signalled_at_ns=max(at_ns, run.latest_ns())),
+            lambda run: record_signalled(self._store, run, at_ns),
+        )
+
+    def _record_unkillable(self, decision: Decision) -> None:
+        problem = Problem(Diagnostic.TARGET_CANNOT_BE_KILLED, decision.reason)
+        self._note(
+            lambda run: run._replace(problem=problem),
+            lambda run: record_problem(self._store, run, problem),
+        )
+
+    def _note(self, remember: Callable[[Run], Run], write: Callable[[Run], Run]) -> None:
+        """Note something about the active run, in the store if that can be written to: the ladder must not wait."""
+        run = self._snapshot().run
         if run is None:
             return
-        signalled = run._replace(signalled_at_ns=max(at_ns, run.latest_ns()))
+        noted = remember(run)
         if not self._observer.store_gone and not self._commits.behind:
             try:
-                signalled = record_signalled(self._store, run, at_ns)
+                noted = write(run)
             except (StoreBusyError, StoreFailureError):
-                pass  # the ladder must not wait for a note about itself
-        self._observer.advance(self._snapshot()._replace(run=signalled))
+                pass
+        self._observer.advance(self._snapshot()._replace(run=noted))
 
     def _stop_draining(self, _decision: Decision) -> None:
         self._run().stop_draining()

@@ -29,13 +29,14 @@ _UNSATISFIED = Evaluation(satisfied=False)
 
 
 class ProbeContext(NamedTuple):
-    """Where probes run: the target's environment, the job's directory, its umask, and the lock to close."""
+    """Where probes run: the target's environment, directory, umask and file size limit, and the lock to close."""
 
     environment: Mapping[bytes, bytes]
     directory: str
     umask: int
     lock_fd: int
     clock: Clock
+    file_size_limit: tuple[int, int] | None = None
 
 
 class ProbeRun:
@@ -99,7 +100,8 @@ class ProbeRun:
             self._result = self._error()
             return
         argv = (name, *(raw(word) for word in probe.arguments))
-        request = LaunchRequest(found, argv, environment, directory, context.umask)
+        limit = context.file_size_limit
+        request = LaunchRequest(found, argv, environment, directory, context.umask, file_size_limit=limit)
         try:
             child = process.launch_gated(request, close_in_child=(context.lock_fd,))
         except OSError:

@@ -11,10 +11,10 @@ from jobman import process
 from jobman.logs.capture import Capture
 from jobman.model.spec import LogCapture
 from jobman.model.state import Diagnostic, Problem, RunExit, RunLogs, RunUsage, Stream
-from jobman.policy.decide import ChildView, Stage
 from jobman.policy.ladder import Ladder
+from jobman.policy.observation import ChildView, Stage
 from jobman.process import LaunchFailure, LaunchRequest, RunTree
-from jobman.supervisor.stop import ask
+from jobman.supervisor.tree import LivingTree, named
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from jobman.supervisor.stdin import StandardInput
 
 READ_BYTES = 256 * 1024
-_RESCAN_NS = 20_000_000
 _CAPTURED = {
     LogCapture.BOTH: (Stream.STDOUT, Stream.STDERR),
     LogCapture.STDOUT: (Stream.STDOUT,),
@@ -85,17 +84,14 @@ class ActiveRun:
             segments=logging.segments,
         )
         self._child: GatedChild | None = None
-        self._tree: RunTree | None = None
+        self._tree: LivingTree | None = None
         self._stage = Stage.ABSENT
         self._pipes: dict[int, Stream] = {}
         self._result_fd: int | None = None
         self._exited_ns: int | None = None
         self._exit: RunExit | None = None
         self._problem: Problem | None = None
-        self._members: tuple[process.Member, ...] | None = None
-        self._looked_ns = 0
-        self._usage = process.Usage()
-        self._suspended = False
+        self._exited_suspended = False
         self._ending: Ending | None = None
 
     # --- What the loop looks at ------------------------------------------------------------------------------------
@@ -105,11 +101,21 @@ class ActiveRun:
         if self._ending is not None:
             # Everything is collected; only the commit that tells of it may have to be repeated.
             return ChildView(self._stage, self.ladder, drained=True, exited_ns=self._exited_ns, members=0)
-        self._observe_exit()
-        self._reap_adopted()
-        members = len(self._left_behind()) if self._stage == Stage.EXITED else None
-        drained = not self._pipes
-        return ChildView(self._stage, self.ladder, drained, self._exited_ns, members, self._suspended)
+        tree = self._tree
+        if tree is None:
+            return ChildView(self._stage, self.ladder, drained=not self._pipes)
+        self._observe_exit(tree)
+        tree.reap_adopted()
+        return ChildView(
+            self._stage,
+            self.ladder,
+            drained=not self._pipes,
+            exited_ns=self._exited_ns,
+            members=len(tree.outliving()) if self._stage == Stage.EXITED else None,
+            suspended=tree.suspended_ns is not None,
+            exited_suspended=self._exited_suspended,
+            unkillable=tree.unkillable(),
+        )
 
     def descriptors(self) -> list[int]:
         """Return what to poll for reading: output pipes, the result of the launch, and the child itself."""
@@ -184,8 +190,8 @@ class ActiveRun:
         argv = (name, *(raw(word) for word in spec.arguments))
         limit = self.context.file_size_limit
         request = LaunchRequest(found, argv, environment, directory, self.context.umask, stdin, limit)
-        ignored = process.adopted(os.getpid())
         try:
+            ignored = process.adopted(os.getpid())
             self._child = process.launch_gated(request, close_in_child=(self.context.lock_fd,))
         except OSError as error:
             self._fail(LaunchFailure("setup", error.errno or 0))
@@ -193,7 +199,8 @@ class ActiveRun:
         finally:
             if stdin is not None:
                 os.close(stdin)
-        self._admit_child(self._child, RunTree(os.getpid(), self._child.pid, self.run_id, ignored, self.context.adopts))
+        tree = RunTree(os.getpid(), self._child.pid, self.run_id, ignored, self.context.adopts)
+        self._admit_child(self._child, LivingTree(tree, self.context.clock))
 
     def open_gate(self) -> None:
         """Let the target run; its identity is durable."""
@@ -211,47 +218,51 @@ class ActiveRun:
         self._child = self._tree = None
 
     def suspend(self) -> None:
-        """Stop the tree with SIGSTOP, members that appear meanwhile included."""
-        from jobman.supervisor.stop import suspend
-
-        tree = self._tree
-        self._suspended = True
-        if tree is not None:
-            suspend(lambda: process.members(tree))
+        """Stop the tree with SIGSTOP."""
+        if self._tree is not None:
+            self._tree.suspend()
 
     def resume(self) -> None:
-        """Let a suspended tree go on."""
-        from jobman.supervisor.stop import resume
-
-        self._suspended = False
-        if self._tree is not None:
-            resume(process.members(self._tree))
+        """Let a suspended tree go on; what it had left of drain and grace it has left again."""
+        if self._tree is None or self._tree.suspended_ns is None:
+            return
+        since_ns, now_ns = self._tree.suspended_ns, self.context.clock.monotonic_ns()
+        self._tree.resume()
+        if self._exited_ns is not None:
+            self._exited_ns += now_ns - max(since_ns, self._exited_ns)
+        if self.ladder.asked_ns is not None:
+            asked_ns = self.ladder.asked_ns + now_ns - max(since_ns, self.ladder.asked_ns)
+            self.ladder = self.ladder._replace(asked_ns=asked_ns)
 
     def ask(self) -> None:
-        """Send SIGTERM to the tree, once; a stopped member is continued, or it would not get the signal."""
+        """Send SIGTERM to the tree, once."""
         self.ladder = self.ladder._replace(asked_ns=self.context.clock.monotonic_ns())
         if self._tree is not None:
-            ask(process.members(self._tree), suspended=self._suspended)
-        self._forget_members()
+            self._tree.ask()
 
     def insist(self) -> None:
         """Send SIGKILL to the tree; repeated until nothing is left."""
-        tree = self._tree
         self.ladder = self.ladder._replace(insisted_ns=self.context.clock.monotonic_ns())
-        if tree is not None:
-            process.kill_all(lambda: process.members(tree))
-        self._forget_members()
+        if self._tree is not None:
+            self._tree.insist()
 
     def stop_draining(self) -> None:
-        """Close pipes that somebody else still holds, and say so if that may have cut output off (D33)."""
-        text = "a process that outlived the command still holds its output"
-        self._capture.degrade(Diagnostic.DESCENDANT_HOLDS_OUTPUT, text)
+        """Take what the pipes hold, close those that somebody else holds, and say so if that may cut output (D33)."""
+        for descriptor in list(self._pipes):
+            if self.read(descriptor) > 0:
+                self.read(descriptor)  # the end of the pipe, if that is what follows
+        if set(self._pipes.values()).intersection(_CAPTURED[self.context.spec.logging.capture]):
+            text = "a process that outlived the command still holds its output"
+            self._capture.degrade(Diagnostic.DESCENDANT_HOLDS_OUTPUT, text)
         self._close_pipes()
 
     def collect(self) -> Ending:
         """Reap the leader, close the capture, and return what the run came to; later calls repeat it."""
         if self._ending is None:
+            left = self._left_behind()
             usage = self._reap()
+            if self._stage == Stage.EXITED:
+                self.stop_draining()  # what is left without force holds its pipes
             self._close_pipes()
             self.context.stdin.end()
             result = self._capture.close()
@@ -263,7 +274,7 @@ class ActiveRun:
                 result.stdout_bytes,
                 result.stderr_bytes,
             )
-            problem = self._problem or result.problem
+            problem = self._problem or _joined(left, result.problem)
             self._ending = Ending(self._stage == Stage.FAILED, self._exit, usage, logs, problem)
         return self._ending
 
@@ -277,7 +288,7 @@ class ActiveRun:
         }
         return target_environment(self.context.inherited, self.context.spec, marks)
 
-    def _admit_child(self, child: GatedChild, tree: RunTree) -> None:
+    def _admit_child(self, child: GatedChild, tree: LivingTree) -> None:
         self._tree = tree
         self._pipes = {child.stdout_fd: Stream.STDOUT, child.stderr_fd: Stream.STDERR}
         self._result_fd = child.result_fd
@@ -290,7 +301,7 @@ class ActiveRun:
         self._problem = Problem(Diagnostic(code), text)
         self._stage = Stage.FAILED
 
-    def _observe_exit(self) -> None:
+    def _observe_exit(self, tree: LivingTree) -> None:
         if self._stage == Stage.RELEASED:
             self.read_result()
         if self._child is None or self._stage != Stage.EXECUTED:
@@ -299,40 +310,23 @@ class ActiveRun:
         if status is None:
             return
         self._exited_ns = self.context.clock.monotonic_ns()
+        self._exited_suspended = tree.suspended_ns is not None
         observed_ns = self.context.clock.wall_ns()
         self._exit = RunExit(observed_ns, status.exit_code, status.signal, status.platform_reason)
         self._stage = Stage.EXITED
 
-    def _left_behind(self) -> tuple[process.Member, ...]:
-        now_ns = self.context.clock.monotonic_ns()
-        if self._tree is None:
-            return ()
-        if self._members is None or now_ns - self._looked_ns >= _RESCAN_NS:
-            self._looked_ns = now_ns
-            alive = process.has_members(self._tree)
-            self._members = process.members(self._tree) if alive else ()
-        return self._members
-
-    def _reap_adopted(self) -> None:
-        """Reap what the target left to us, as it ends: a run of days may orphan thousands (field case 10)."""
-        if self._tree is None:
-            return
-        used = process.reap_adopted(self._tree)
-        if used != process.Usage():
-            self._usage = self._usage.plus(used)
-            # It may have been the last: nothing else would make us look again before the next deadline.
-            self._forget_members()
-
-    def _forget_members(self) -> None:
-        self._members = None
+    def _left_behind(self) -> Problem | None:
+        """Name what goes on although the run is over: it was to be left, or to be ended without force (D33)."""
+        left = self._tree.outliving() if self._tree is not None and self._stage == Stage.EXITED else ()
+        return Problem(Diagnostic.DESCENDANTS_LEFT, f"left running: {named(left)}") if left else None
 
     def _reap(self) -> RunUsage | None:
         if self._child is None or self._tree is None:
             return None
         usage = process.reap(self._child.pid)
-        self._reap_adopted()
+        self._tree.reap_adopted()
         self._close_child(self._child)
-        return None if usage is None or self._stage == Stage.FAILED else RunUsage(*usage.plus(self._usage))
+        return None if usage is None or self._stage == Stage.FAILED else RunUsage(*usage.plus(self._tree.usage))
 
     def _collect_child(self, child: GatedChild) -> None:
         # It only has to notice that its gate is closed; it is ours, so the PID cannot be another's.
@@ -353,6 +347,12 @@ class ActiveRun:
     def _close_pipes(self) -> None:
         for descriptor in list(self._pipes):
             self._close_pipe(descriptor)
+
+
+def _joined(first: Problem | None, second: Problem | None) -> Problem | None:
+    if first is None or second is None:
+        return first or second
+    return first._replace(text=f"{first.text}; {second.text}")
 
 
 def raw(text: str) -> bytes:

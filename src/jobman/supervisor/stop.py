@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from jobman.model.identity import ProcessIdentity
 
-_STOPPED = "T"
+# The second one: by a debugger, which may be a member itself, and stopped too.
+_STOPPED = frozenset("Tt")
 _WAITING = "D"
 _ROUNDS = 50
 
@@ -29,23 +30,28 @@ def ask(members: Iterable[process.Member], *, suspended: bool = False) -> None:
     for member in members:
         process.signal_member(member, signal.SIGTERM)
     for member in members:
-        if suspended or member.state == _STOPPED:
+        if suspended or member.state in _STOPPED:
             process.signal_member(member, signal.SIGCONT)
 
 
 def suspend(list_members: Callable[[], Iterable[process.Member]]) -> None:
-    """Send SIGSTOP to every member until a look finds none that runs: one may fork between the look and the signal."""
+    """Send SIGSTOP to every member until a look finds none that runs: one may fork between the look and the signal.
+
+    One that may not be signalled, such as another user's, goes on.
+    """
     signalled: set[ProcessIdentity] = set()
+    refused: set[ProcessIdentity] = set()
     for _ in range(_ROUNDS):
         # One that waits in the kernel stops before its next instruction, which may be as late as the resumption: a
         # parent waits for its stopped child between vfork and exec.
-        members = [member for member in list_members() if member.state != _STOPPED]
-        running = [member for member in members if member.state != _WAITING or member.identity not in signalled]
+        members = [member for member in list_members() if member.state not in _STOPPED]
+        waiting = {member.identity for member in members if member.state == _WAITING} & signalled
+        running = [member for member in members if member.identity not in waiting | refused]
         if not running:
             return
         for member in running:
-            process.signal_member(member, signal.SIGSTOP)
-            signalled.add(member.identity)
+            sent = process.signal_member(member, signal.SIGSTOP)
+            (signalled if sent else refused).add(member.identity)
 
 
 def resume(members: Iterable[process.Member]) -> None:

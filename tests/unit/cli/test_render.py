@@ -158,8 +158,17 @@ def test_a_run_is_shown_with_its_usage_its_logs_and_its_problem() -> None:
     )
     assert field(text, "Peak memory") == "3.6 MiB"
     assert field(text, "CPU time") == "1.5s user, 250µs system"
+    assert "Captured" not in text, "not known before the end"
     assert field(text, "Logs") == "available, partial, degraded (log_capture_degraded)"
     assert field(text, "Diagnostic") == "executable 'x' was not found (executable_not_found)"
+
+
+def test_a_job_without_a_problem_of_its_own_shows_that_of_its_last_run() -> None:
+    """D33: what is left, or cannot be killed, is named where one looks first."""
+    shown = detail()
+    assert "Diagnostic" not in job_view(shown)
+    run = shown.runs[0]._replace(problem=Problem(Diagnostic.DESCENDANTS_LEFT, "left running: d (pid 7)"))
+    assert field(job_view(shown._replace(runs=(run,))), "Diagnostic") == "left running: d (pid 7) (descendants_left)"
 
 
 @pytest.mark.parametrize("phase", [phase for phase in JobPhase if phase != JobPhase.COMPLETED])

@@ -34,7 +34,7 @@ FULL = JobSpec(
     working_directory="/tmp",
     environment=Environment((("A", "1"),), ("B",)),
     name="full",
-    stop=StopPolicy(0, force_after_grace=False),
+    stop=StopPolicy(0, force_after_grace=False, drain_ns=1_500_000_000, leave_descendants=True),
     completion=Completion(Limit(5), Limit(2), Limit(None), 1_800_000_000_000_000_001),
     classification=Classification((0, 2), (ExitCodeRange(7, 9),), retry_timeout=True, retry_start_failure=True),
     failure_delay=Delay(1_000_000_000, Backoff.EXPONENTIAL, 3, 60_000_000_000, 500),
@@ -142,7 +142,12 @@ def test_collections_without_an_order_are_written_sorted() -> None:
 
 Path = tuple[str | int, ...]
 DOCUMENT = to_document(FULL)
-OPTIONAL = {("name",), ("execution_policy", "completion", "retry_abort_at")}
+OPTIONAL = {
+    ("name",),
+    ("execution_policy", "completion", "retry_abort_at"),
+    ("stop_policy", "drain_timeout"),
+    ("stop_policy", "leave_descendants"),
+}
 FREE_FORM = {("environment", "set")}
 
 
@@ -234,6 +239,7 @@ MAY_ALSO_BE: dict[Path, tuple[object, ...]] = {
     ("environment", "unset"): ([], ["x"]),
     ("environment", "unset", 0): ("x",),
     ("stop_policy", "force_after_grace"): (True, False),
+    ("stop_policy", "leave_descendants"): (True, False),
     ("execution_policy", "classification", "success_exit_codes"): (None, []),
     # 0 is not in the list a second time where it replaces the first.
     ("execution_policy", "classification", "success_exit_codes", 0): (0,),

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from jobman.model.events import Transition
 from jobman.model.spec import DEFAULT_DRAIN_TIMEOUT_NS, Dependency, StopPolicy
-from jobman.model.state import Diagnostic, JobOutcome, JobPhase, Reason, RunPhase, Snapshot
+from jobman.model.state import Diagnostic, JobOutcome, JobPhase, Problem, Reason, RunPhase, Snapshot
 from jobman.model.transitions import running, stopping
 from jobman.model.waits import WaitCondition, WaitKind, Waits
 from jobman.policy.admission import Ruling, Verdict
 from jobman.policy.conditions import ConditionState
 from jobman.policy.deadline import Budget
-from jobman.policy.decide import ASKED_TO_END, Act, Attempt, ChildView, Decision, Observation, Stage, decide
+from jobman.policy.decide import ASKED_TO_END, decide
 from jobman.policy.ladder import Ladder
+from jobman.policy.observation import Act, Attempt, ChildView, Decision, Observation, Stage
 from jobman.policy.waiting import DependencyState
 from tests.moves import EXAMPLE_JOB_ID, PLAIN, SITUATIONS, derived_id, instant, reload, walk
 from tests.stores import plain_spec
@@ -27,6 +28,7 @@ from tests.strategies import snapshots
 
 NOW_NS = 1_000_000
 GRACE_NS = 1_000
+CANNOT = Diagnostic.TARGET_CANNOT_BE_KILLED
 FORCE, PATIENT = StopPolicy(GRACE_NS), StopPolicy(GRACE_NS, force_after_grace=False)
 NONE, SPENT, LATER = Budget(0, 0), Budget(10, NOW_NS - 10), Budget(10, NOW_NS - 3)
 _DELAY = WaitCondition(WaitKind.DELAY, delay_ns=5)
@@ -86,6 +88,9 @@ INSISTED = Ladder(NOW_NS - GRACE_NS, NOW_NS)
 GATED, RELEASED, EXECUTED = _child(Stage.GATED), _child(Stage.RELEASED), _child(Stage.EXECUTED)
 SUSPENDED = _child(Stage.EXECUTED, suspended=True)
 DRAINING = _exited(drained=False, members=None)
+LEAVING = plain_spec(stop=FORCE._replace(leave_descendants=True))
+UNKILLABLE = _child(Stage.EXECUTED, INSISTED, unkillable="a survives")
+STUCK = SIGNALLED._replace(run=SIGNALLED.run and SIGNALLED.run._replace(problem=Problem(CANNOT, "a survives")))
 OVERDUE = _exited(drained=False, members=None, exited_ns=NOW_NS - DEFAULT_DRAIN_TIMEOUT_NS)
 
 ROWS: dict[str, tuple[Observation, Act]] = {
@@ -229,7 +234,28 @@ ROWS: dict[str, tuple[Observation, Act]] = {
     "exited, drained, tree empty: end": (_seen(RUNNING, _exited()), Act.END_RUN),
     "exited while paused: end (D4)": (_seen(PAUSED, _exited()), Act.END_RUN),
     "exited while paused, suspended members hold the pipe: ask them": (
-        _seen(HELD, _exited(drained=False, members=1, suspended=True)),
+        _seen(HELD, _exited(drained=False, members=1, suspended=True, exited_suspended=True)),
+        Act.ASK,
+    ),
+    "exited while paused, suspended members are to be left: let them go on": (
+        _seen(HELD, _exited(members=1, suspended=True, exited_suspended=True), spec=LEAVING),
+        Act.CONTINUE,
+    ),
+    "exited while paused, members went on: leave them": (
+        _seen(HELD, _exited(members=1, exited_suspended=True), spec=LEAVING),
+        Act.END_RUN,
+    ),
+    "paused in the drain: suspend what is left": (_seen(PAUSED, _exited(drained=False, members=1)), Act.SUSPEND),
+    "paused in the drain, which is over: suspend all the same": (
+        _seen(PAUSED, OVERDUE._replace(members=1)),
+        Act.SUSPEND,
+    ),
+    "paused when members were asked: suspend them": (_seen(PAUSED, _exited(ASKED, members=1)), Act.SUSPEND),
+    "paused in the drain, suspended: wait": (_seen(HELD, OVERDUE._replace(members=1, suspended=True)), Act.WAIT),
+    "paused in the drain, suspended members were killed: end": (_seen(HELD, _exited(suspended=True)), Act.END_RUN),
+    "resumed in the drain: go on": (_seen(RUNNING, _exited(drained=False, members=1, suspended=True)), Act.CONTINUE),
+    "cancelled when paused in the drain: ask": (
+        _seen(STOPPING, _exited(drained=False, members=1, suspended=True)),
         Act.ASK,
     ),
     "exited while paused, nobody left: read to the end": (
@@ -240,6 +266,26 @@ ROWS: dict[str, tuple[Observation, Act]] = {
     "exited, members asked: wait": (_seen(RUNNING, _exited(ASKED, members=2)), Act.WAIT),
     "exited, members' grace over: insist": (_seen(RUNNING, _exited(GRACE_OVER, members=2)), Act.INSIST),
     "exited, members insisted upon: wait": (_seen(RUNNING, _exited(INSISTED, members=2)), Act.WAIT),
+    "exited, members are to be left: drain first": (
+        _seen(RUNNING, _exited(drained=False, members=1), spec=LEAVING),
+        Act.WAIT,
+    ),
+    "exited, drained, members are to be left: end": (_seen(RUNNING, _exited(members=1), spec=LEAVING), Act.END_RUN),
+    "cancelled, members would have been left: ask": (_seen(STOPPING, _exited(members=1), spec=LEAVING), Act.ASK),
+    "a shorter drain is over: close the pipes": (
+        _seen(RUNNING, _exited(drained=False, exited_ns=NOW_NS - 5), spec=plain_spec(stop=FORCE._replace(drain_ns=5))),
+        Act.STOP_DRAINING,
+    ),
+    "survives SIGKILL: say so": (_seen(SIGNALLED, UNKILLABLE), Act.RECORD_UNKILLABLE),
+    "survives SIGKILL, as was said: wait": (_seen(STUCK, UNKILLABLE), Act.WAIT),
+    "another one survives SIGKILL: say so": (
+        _seen(STUCK, UNKILLABLE._replace(unkillable="b survives")),
+        Act.RECORD_UNKILLABLE,
+    ),
+    "a member survives SIGKILL: say so": (
+        _seen(RUNNING, _exited(INSISTED, members=1, unkillable="a survives")),
+        Act.RECORD_UNKILLABLE,
+    ),
     "exited, members without force: leave them": (
         _seen(RUNNING, _exited(GRACE_OVER, members=2), spec=plain_spec(stop=PATIENT)),
         Act.END_RUN,
@@ -247,6 +293,10 @@ ROWS: dict[str, tuple[Observation, Act]] = {
     "cancelled in the drain: the tree is stopped at once": (
         _seen(STOPPING, _exited(drained=False, members=1)),
         Act.ASK,
+    ),
+    "cancelled, drain over: members may say their last words": (
+        _seen(SIGNALLED, OVERDUE._replace(members=1, ladder=ASKED)),
+        Act.WAIT,
     ),
     "cancelled in the drain, asked: wait": (_seen(SIGNALLED, _exited(ASKED, drained=False, members=1)), Act.WAIT),
     "cancelled in the drain, grace over: insist": (
@@ -374,12 +424,15 @@ _CHILDREN = st.builds(
     st.booleans(),
     _TIMES | st.just(NOW_NS - DEFAULT_DRAIN_TIMEOUT_NS),
     st.none() | st.integers(0, 3),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(("", "a survives")),
 )
 _OBSERVATIONS = st.builds(
     Observation,
     st.just(NOW_NS),
     snapshots().filter(lambda snapshot: snapshot.job.phase != JobPhase.SUBMITTING),
-    st.sampled_from((plain_spec(stop=FORCE), plain_spec(stop=PATIENT), NEEDS_ONE)),
+    st.sampled_from((plain_spec(stop=FORCE), plain_spec(stop=PATIENT), LEAVING, NEEDS_ONE)),
     _CHILDREN,
     _BUDGETS,
     _BUDGETS,

@@ -71,6 +71,12 @@ BACKOFF = _job("backoff", counters=Counters(1, 0, 1), next_run_at_ns=NOW_NS + 12
         ),
         pytest.param(BACKOFF._replace(next_run_at_ns=NOW_NS - 5), None, "run 2 in 0s", id="backoff, overdue"),
         pytest.param(_job("stopping, cancelled"), _RUN, "stopping: cancelled", id="stopping, cancelled"),
+        pytest.param(
+            _job("stopping, cancelled"),
+            _RUN._replace(problem=Problem(Diagnostic.TARGET_CANNOT_BE_KILLED, "tar (pid 7) survives SIGKILL")),
+            "stopping: cancelled; tar (pid 7) survives SIGKILL",
+            id="stopping in vain",
+        ),
         pytest.param(_job("stopping, run timeout"), _RUN, "stopping: run timeout", id="stopping, run timeout"),
         pytest.param(_job("stopping, job timeout"), _RUN, "stopping: job timeout", id="stopping, job timeout"),
         pytest.param(
@@ -97,6 +103,12 @@ BACKOFF = _job("backoff", counters=Counters(1, 0, 1), next_run_at_ns=NOW_NS + 12
             id="failure although the last run succeeded",
         ),
         pytest.param(_over(JobOutcome.CANCELLED, Reason.CANCELLATION), None, "cancelled", id="cancelled"),
+        pytest.param(
+            _over(JobOutcome.CANCELLED, Reason.CANCELLATION, Problem(Diagnostic.DESCENDANTS_LEFT, "left")),
+            None,
+            "cancelled",
+            id="cancelled, although something was left",
+        ),
         pytest.param(_over(JobOutcome.CANCELLED, ASKED_TO_END), None, ASKED_TO_END, id="cancelled by session end"),
         pytest.param(
             _over(JobOutcome.ABORTED, Reason.RETRY_DEADLINE),

@@ -8,6 +8,7 @@ import pytest
 
 from jobman.process import LaunchFailure, Stage, describe
 
+NOT_STARTED = "executable 'foo' could not be started"
 CASES: dict[str, tuple[Stage, int, bytes, str, str]] = {
     "not in PATH": (
         "lookup",
@@ -64,7 +65,28 @@ CASES: dict[str, tuple[Stage, int, bytes, str, str]] = {
         errno.ENOEXEC,
         b"foo",
         "target_start_failed",
-        "executable 'foo' could not be started: exec format error",
+        f"{NOT_STARTED}: exec format error (not a program for this machine, nor a script that begins with #!)",
+    ),
+    "a directory": (
+        "lookup",
+        errno.EISDIR,
+        b"./foo",
+        "permission_denied",
+        "executable './foo' may not be executed: it is a directory",
+    ),
+    "being written": (
+        "exec",
+        errno.ETXTBSY,
+        b"foo",
+        "target_start_failed",
+        "executable 'foo' could not be started: text file busy",
+    ),
+    "no process": (
+        "setup",
+        errno.EAGAIN,
+        b"foo",
+        "target_start_failed",
+        f"{NOT_STARTED}: no more processes can be started, by a limit of the user or of the system",
     ),
     "too long": (
         "exec",

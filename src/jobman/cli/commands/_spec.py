@@ -59,7 +59,7 @@ def specify(parsed: Parsed, directory: str, stdin_path: str | None = None) -> Jo
         working_directory=directory,
         environment=_environment(parsed),
         name=name,
-        stop=StopPolicy(grace_ns=parsed.value("stop-grace")),
+        stop=_stop(parsed),
         completion=_completion(parsed),
         classification=_classification(parsed),
         failure_delay=_delay(parsed, "retry-delay"),
@@ -174,6 +174,15 @@ def _classification(parsed: Parsed) -> Classification:
         retry_timeout=parsed.value("retry-timeouts"),
         retry_start_failure=parsed.value("retry-start-failures"),
         retryable_signals=signals or None,
+    )
+
+
+def _stop(parsed: Parsed) -> StopPolicy:
+    return StopPolicy(
+        grace_ns=parsed.value("stop-grace"),
+        force_after_grace=parsed.value("force-after-grace"),
+        drain_ns=parsed.value("drain-timeout"),
+        leave_descendants=parsed.value("leave-descendants"),
     )
 
 

@@ -81,6 +81,9 @@ _TIMEOUT = (
     Flag("run-timeout", DURATION, "Stop a run that takes longer; 0 is no limit.", default="0s"),
     Flag("job-timeout", DURATION, "Stop the job when it takes longer, waiting included; 0 is no limit.", default="0s"),
     Flag("stop-grace", DURATION, "Time between asking the command to end and killing it.", default="10s"),
+    Flag("force-after-grace", BOOL, "Kill what does not end in time; =false waits for it.", default="true"),
+    Flag("drain-timeout", DURATION, "Read output that children still write so long after the end.", default="10s"),
+    Flag("leave-descendants", BOOL, "Leave what the command has started running when it ends by itself."),
 )
 _CLIENT = (
     Flag("wait", BOOL, "Wait until the job has ended; fail unless it succeeded."),
