@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -325,6 +326,33 @@ def exhausted() -> int:
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
+def short_of_descriptors(state: str) -> None:
+    """A machine that is full for a moment delays a stop, and loses neither it nor the job."""
+    go = Path(state).parent / "go"
+    story = Story(state, shell(f"trap 'echo asked >{go}; exit 3' TERM; {LOOP}", stop=StopPolicy(grace_ns=HOUR)))
+    story.until_phase("running")
+    ask(story, control.cancel)
+    with no_descriptor_free():
+        story.until_phase("stopping")
+        for _ in range(3):
+            story.step()
+        assert (story.asked_ns(), go.exists()) == (None, False)
+    run = last_run(story)
+    assert go.exists()
+    assert (run.outcome, run.exit and run.exit.exit_code) == ("cancelled", 3)
+
+
+@contextmanager
+def no_descriptor_free() -> Iterator[None]:
+    """Let no descriptor be opened."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 STORIES: dict[str, Callable[[str], None]] = {
     "a_cancel_meets_the_end": a_cancel_meets_the_end,
     "a_pause_meets_the_end": a_pause_meets_the_end,
@@ -336,6 +364,7 @@ STORIES: dict[str, Callable[[str], None]] = {
     "left": left,
     "unkillable": unkillable,
     "launches": launches,
+    "short_of_descriptors": short_of_descriptors,
 }
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 # What is needed late is loaded early, because the package may be replaced while a target runs: ``resource`` is what
 # ``os.wait4`` imports, ``losing`` what `recovery.reconcile` does.
+import errno
 import resource  # noqa: F401  # see above
 import select
 
@@ -36,6 +37,8 @@ _INSPECT_AT_ONCE = 16
 _SHORT_READ = 16 * 1024
 _BREATH_NS = 1_000_000
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
+_SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN))
+"""What a look at the process table may fail with on a machine that is full, and not for long."""
 _WITHOUT_STORE = frozenset(
     (
         Act.REQUEST_CANCEL,
@@ -114,6 +117,11 @@ class Loop:
             self._store_pause_ns = min(_RETRY_LAST_NS, 2 * self._store_pause_ns)
             # Asked to end, with nothing to look after and nobody to tell: the next look finds the job lost.
             return self._performer.active is not None or not self._owner.asked_to_end
+        except OSError as error:
+            if error.errno not in _SHORTAGES:
+                raise
+            # Nothing was done: the processes are looked up again, and signalled, when there is room for it.
+            select.select((), (), (), _RETRY_FIRST_NS / 1e9)
         return True
 
     def _decide(self) -> Decision:

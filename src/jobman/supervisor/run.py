@@ -235,16 +235,16 @@ class ActiveRun:
             self.ladder = self.ladder._replace(asked_ns=asked_ns)
 
     def ask(self) -> None:
-        """Send SIGTERM to the tree, once."""
-        self.ladder = self.ladder._replace(asked_ns=self.context.clock.monotonic_ns())
+        """Send SIGTERM to the tree, once; if its processes cannot be listed, nothing was asked."""
         if self._tree is not None:
             self._tree.ask()
+        self.ladder = self.ladder._replace(asked_ns=self.context.clock.monotonic_ns())
 
     def insist(self) -> None:
         """Send SIGKILL to the tree; repeated until nothing is left."""
-        self.ladder = self.ladder._replace(insisted_ns=self.context.clock.monotonic_ns())
         if self._tree is not None:
             self._tree.insist()
+        self.ladder = self.ladder._replace(insisted_ns=self.context.clock.monotonic_ns())
 
     def stop_draining(self) -> None:
         """Take what the pipes hold, close those that somebody else holds, and say so if that may cut output (D33)."""

@@ -55,13 +55,14 @@ class LivingTree:
 
     def suspend(self) -> None:
         """Stop it with SIGSTOP, members that appear meanwhile included."""
-        self.suspended_ns = self._clock.monotonic_ns()
+        began_ns = self._clock.monotonic_ns()
         stop.suspend(lambda: process.members(self._tree))
+        self.suspended_ns = began_ns
 
     def resume(self) -> None:
         """Let it go on."""
-        self.suspended_ns = None
         stop.resume(process.members(self._tree))
+        self.suspended_ns = None
 
     def ask(self) -> None:
         """Send it SIGTERM; a stopped member is continued, or it would not get the signal."""
