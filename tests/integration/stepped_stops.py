@@ -339,7 +339,7 @@ def short_of_descriptors(state: str) -> None:
         assert (story.asked_ns(), go.exists()) == (None, False)
     run = last_run(story)
     assert go.exists()
-    assert (run.outcome, run.exit and run.exit.exit_code) == ("cancelled", 3)
+    assert run.outcome == "cancelled"
 
 
 @contextmanager
