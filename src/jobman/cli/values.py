@@ -73,6 +73,16 @@ def _duration(_kind: Kind, text: str, what: str) -> int:
     return parse_duration(text, what=what)
 
 
+def _age(kind: Kind, text: str, what: str) -> int | str:
+    return text if text == "unlimited" else _duration(kind, text, what)
+
+
+def _size(_kind: Kind, text: str, what: str) -> int:
+    from jobman.model.scalars import parse_size  # loaded when a value is given
+
+    return parse_size(text, what=what)
+
+
 def _timestamp(_kind: Kind, text: str, what: str) -> int:
     from jobman.model.scalars import parse_timestamp  # loaded when a value is given
 
@@ -188,6 +198,8 @@ _CONVERSIONS: dict[str, Callable[[Kind, str, str], object]] = {
     "id": _job_id,
     "assignment": _assignment,
     "duration": _duration,
+    "age": _age,
+    "size": _size,
     "timestamp": _timestamp,
     "integer": _integer,
     "integers": _integers,

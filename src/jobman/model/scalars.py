@@ -1,4 +1,4 @@
-"""Durations, instants and integers as text: the one grammar of flags, configuration and documents.
+"""Durations, instants, integers and sizes as text: the one grammar of flags, configuration and documents.
 
 Everything is an integer from parse to print: durations are nanoseconds, instants are nanoseconds since the Unix epoch,
 both within 64 bits. ``datetime`` would lose the last three digits, a float the last two. Sources: contract A.0, A.2 and
@@ -37,6 +37,7 @@ _UNITS = {
 }
 # Digits of the longest decimal of 64 bits; int() refuses thousands of them with an error of its own.
 _LONGEST_NUMBER = 19
+_SIZES = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
 _EXPECTED_DURATION = "a duration such as 90s, 1h30m or 2d"
 _EXPECTED_TIMESTAMP = "an RFC 3339 time such as 2026-11-29T15:19:20Z, between the years 1678 and 2261"
 
@@ -279,3 +280,26 @@ def _split_base(text: str) -> tuple[int, str]:
 def _are_digits(text: str, base: int) -> bool:
     alphabet = _ALPHABETS[base]
     return all(group and alphabet.issuperset(group) for group in text.split("_"))
+
+
+# --- Sizes ---------------------------------------------------------------------------------------------------------
+
+
+def parse_size(text: str, *, what: str = "size") -> int:
+    """Return the bytes that ``text`` stands for, 0 to 2**63 - 1.
+
+    Args:
+        text: Decimal digits, and perhaps a unit: ``4096``, ``4KiB``, ``1GiB``.
+        what: Names the value in the error.
+
+    Raises:
+        InvalidValueError: The text has another shape, or needs more than 63 bits.
+    """
+    digits, unit = _take_digits(text)
+    significant = digits.lstrip("0")
+    factor = _SIZES.get(unit or "B")
+    if digits and factor is not None and len(significant) <= _LONGEST_NUMBER:
+        size = int(significant or "0") * factor
+        if size <= INT64_MAX:
+            return size
+    raise InvalidValueError(what=what, value=text, expected="bytes such as 1048576, 4KiB or 1GiB, at most 2**63 - 1")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_GRACE_NS = 10_000_000_000
 DEFAULT_DRAIN_TIMEOUT_NS = 10_000_000_000
 DEFAULT_LOG_RETENTION_NS = 30 * 24 * 3_600_000_000_000
-_MAX_SEGMENTS = 65_535
+MAX_LOG_SEGMENTS = 65_535
 
 
 class Backoff(StrEnum):
@@ -302,8 +302,8 @@ def _check_numbers(spec: JobSpec) -> str | None:
         return "slots must be at least 1 and fit into 64 bits"
     if min(spec.failure_delay.exponential_base, spec.success_delay.exponential_base) < 1:
         return "the exponential base must be at least 1"
-    if not 0 <= spec.logging.segments <= _MAX_SEGMENTS or spec.logging.segment_bytes < 0:
-        return f"log segments must be from 0 to {_MAX_SEGMENTS}, of a size that is not negative"
+    if not 0 <= spec.logging.segments <= MAX_LOG_SEGMENTS or spec.logging.segment_bytes < 0:
+        return f"log segments must be from 0 to {MAX_LOG_SEGMENTS}, of a size that is not negative"
     limits = (spec.completion.max_runs, spec.completion.success_target, spec.completion.failure_limit)
     if any(limit.value is not None and limit.value < 1 for limit in limits):
         return "limits must be positive or unlimited"

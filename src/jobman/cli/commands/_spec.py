@@ -6,6 +6,7 @@ from jobman.cli.commands._waits import waits
 from jobman.errors import UsageError
 from jobman.model.scalars import INT64_MAX
 from jobman.model.spec import (
+    MAX_LOG_SEGMENTS,
     Backoff,
     Classification,
     Completion,
@@ -14,6 +15,8 @@ from jobman.model.spec import (
     ExitCodeRange,
     JobSpec,
     Limit,
+    LogCapture,
+    Logging,
     Predicate,
     StdinPolicy,
     StopPolicy,
@@ -72,6 +75,7 @@ def specify(parsed: Parsed, directory: str, stdin_path: str | None = None) -> Jo
         waits=waits(parsed, directory),
         stdin=_stdin(parsed),
         stdin_path=stdin_path,
+        logging=_logging(parsed),
     )
     return validate(spec)
 
@@ -197,3 +201,18 @@ def _labels(parsed: Parsed, flag: str) -> tuple[str, ...]:
         if problem is not None:
             raise UsageError(detail=problem)
     return tuple(sorted(labels))
+
+
+def _logging(parsed: Parsed) -> Logging:
+    size, segments, age = (parsed.value(f"log-{name}") for name in ("segment-bytes", "segments", "retention"))
+    if segments is not None and segments > MAX_LOG_SEGMENTS:
+        raise UsageError(detail=f"--log-segments: {segments} is more than {MAX_LOG_SEGMENTS}")
+    if segments is not None and size == 0:
+        # It would have no effect (D14).
+        raise UsageError(detail="--log-segments needs a size: give --log-segment-bytes too")
+    return Logging(
+        capture=LogCapture(parsed.value("log-capture")),
+        segment_bytes=size,
+        segments=segments or 0,
+        retention_ns=None if age == "unlimited" else age,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobman.cli.flags import (
+    AGE,
     ASSIGNMENTS,
     BOOL,
     DURATION,
@@ -11,6 +12,7 @@ from jobman.cli.flags import (
     OUTCOME_REQUIREMENTS,
     SELECTORS,
     SIGNALS,
+    SIZE,
     TEXT,
     TEXTS,
     TIMESTAMP,
@@ -85,6 +87,17 @@ _TIMEOUT = (
     Flag("drain-timeout", DURATION, "Read output that children still write so long after the end.", default="10s"),
     Flag("leave-descendants", BOOL, "Leave what the command has started running when it ends by itself."),
 )
+_LOGGING = (
+    Flag("log-capture", choice("both", "stdout", "stderr", "none"), "Which output to record.", default="both"),
+    Flag(
+        "log-segment-bytes",
+        SIZE,
+        "Go on in another file after so much of a stream, such as 64MiB; 0 never.",
+        default="0",
+    ),
+    Flag("log-segments", integer(1), "Keep at most so many such files of each stream; then recording ends."),
+    Flag("log-retention", AGE, "How old the logs of a run may become; cleaning removes older ones.", default="30d"),
+)
 _CLIENT = (
     Flag("wait", BOOL, "Wait until the job has ended; fail unless it succeeded."),
     Flag("exit-code", BOOL, "With --wait or --foreground: exit with the command's own exit code, 128+N for a signal."),
@@ -107,6 +120,7 @@ class COMMAND(Command):
         ("jobman run --name train -- python train.py", "Run a program under a name."),
         ("jobman run --retries 3 --retry-delay 30s -- ./fetch.sh", "Try up to four times, half a minute apart."),
         ("jobman run --after-success train -- ./evaluate.sh", "Run only when another job has succeeded."),
+        ("jobman run --log-segment-bytes 64MiB -- ./server", "Record its output in files of at most 64 MiB each."),
         ("jobman run --wait --exit-code -- make test", "Run, wait, and exit as the command did."),
         ("jobman run --stdin-file data.csv -- ./import.sh", "Let the command read a file."),
         ("jobman run --stdin live --name server -- ./server", "Take input from jobman input later."),
@@ -127,6 +141,7 @@ class COMMAND(Command):
         ("Completion", _COMPLETION),
         ("Delay", _DELAY),
         ("Timeout", _TIMEOUT),
+        ("Logging", _LOGGING),
         ("Client", _CLIENT),
     )
     target = "COMMAND [ARG...]"
