@@ -254,15 +254,18 @@ class UnsafeLogError(JobmanError):
 
 
 class MissingLogError(JobmanError):
-    """A log file that the record names is gone; fields: ``path``."""
+    """A log file that the record names is gone; fields: ``path``, ``run``, ``offset`` in its stream."""
 
-    template = "missing log file {path}"
+    template = "missing log file {path} of run {run}, which began at byte {offset}"
 
 
 class CorruptIndexError(JobmanError):
-    """The chunk index contradicts itself or its streams; fields: ``path``, ``offset``, ``detail``."""
+    """The chunk index contradicts itself or its streams; fields: ``path``, ``run``, ``offset``, ``detail``."""
 
-    template = "corrupt log chunk index {path} at byte {offset}: {detail}; jobman logs --stream stdout still works"
+    template = (
+        "corrupt log chunk index {path} of run {run} at byte {offset}: {detail}; "
+        "jobman logs --stream stdout still works"
+    )
 
 
 class InterruptedClientError(JobmanError):

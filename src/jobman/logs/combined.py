@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from jobman.errors import CorruptIndexError, MissingLogError
+from jobman.errors import MissingLogError
 from jobman.logs import layout
 from jobman.logs.index import RECORD_BYTES, Chain, IndexFile, whole_records
 from jobman.logs.runfiles import Notice, NoticeKind, RunFiles, joined, take_inventory
@@ -90,9 +90,9 @@ class CombinedTail:
         identity = (status.st_dev, status.st_ino)
         position = self._chain.position
         if self._identity not in {None, identity}:
-            raise CorruptIndexError(path=index.path, offset=position, detail="it was replaced while it was followed")
+            raise index.corrupt(position, "it was replaced while it was followed")
         if status.st_size < position:
-            raise CorruptIndexError(path=index.path, offset=status.st_size, detail="it became shorter")
+            raise index.corrupt(status.st_size, "it became shorter")
         self._identity = identity
         return whole_records(status.st_size)
 
@@ -150,7 +150,8 @@ def sizes_in(inventory: Inventory, path: str) -> Callable[[Stream, int], int]:
     def size_of(stream: Stream, segment: int) -> int:
         sizes = inventory.sizes(stream)
         if segment > len(sizes):
-            raise MissingLogError(path=f"{path}/{layout.segment_name(stream, segment)}")
+            name = layout.segment_name(stream, segment)
+            raise MissingLogError(path=f"{path}/{name}", run=os.path.basename(path), offset=sum(sizes))
         return sizes[max(segment, 1) - 1]
 
     return size_of

@@ -194,7 +194,7 @@ class Chain:
             raise self._corrupt(f"the records name {end} bytes of {place}, its file has {size}")
 
     def _corrupt(self, detail: str) -> CorruptIndexError:
-        return CorruptIndexError(path=self._path, offset=self.position, detail=detail)
+        return _corrupt(self._path, self.position, detail)
 
 
 class IndexFile(NamedTuple):
@@ -226,10 +226,14 @@ class IndexFile(NamedTuple):
         for end in range(stop, start, -_BLOCK_BYTES):
             yield from reversed(self._records(max(end - _BLOCK_BYTES, start), end))
 
+    def corrupt(self, position: int, detail: str) -> CorruptIndexError:
+        """Return the error for an index that is not as it should be from a position on."""
+        return _corrupt(self.path, position, detail)
+
     def _block(self, start: int, stop: int) -> bytes:
         block = os.pread(self.descriptor, stop - start, start)
         if len(block) < stop - start:
-            raise CorruptIndexError(path=self.path, offset=start + len(block), detail="it became shorter")
+            raise self.corrupt(start + len(block), "it became shorter")
         return block
 
     def _records(self, start: int, stop: int) -> list[Record]:
@@ -239,10 +243,15 @@ class IndexFile(NamedTuple):
             try:
                 records.append(decode(block[at : at + RECORD_BYTES]))
             except ValueError as error:
-                raise CorruptIndexError(path=self.path, offset=start + at, detail=str(error)) from None
+                raise self.corrupt(start + at, str(error)) from None
         return records
 
 
 def whole_records(size: int) -> int:
     """Return how many bytes of an index of ``size`` bytes are whole records; the rest is a torn one."""
     return size - size % RECORD_BYTES
+
+
+def _corrupt(path: str, position: int, detail: str) -> CorruptIndexError:
+    # The run's directory is named after its number.
+    return CorruptIndexError(path=path, run=os.path.basename(os.path.dirname(path)), offset=position, detail=detail)

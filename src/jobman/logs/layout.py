@@ -174,12 +174,12 @@ class LogDirectory:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        job = os.path.dirname(path)
-        descriptor = _enter(None, os.path.dirname(job))
+        run, job = os.path.basename(path), os.path.dirname(path)
+        descriptor = _enter(None, os.path.dirname(job), run)
         for part in (job, path):
             parent = descriptor
             try:
-                descriptor = _enter(parent, part)
+                descriptor = _enter(parent, part, run)
             finally:
                 os.close(parent)
         self._descriptor = descriptor
@@ -207,7 +207,7 @@ class LogDirectory:
         try:
             status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
-            raise MissingLogError(path=path) from None
+            raise self._missing(name) from None
         except OSError as error:
             raise UnsafeLogError(path=path, detail=error.strerror) from error
         _check_file(path, status)
@@ -220,7 +220,7 @@ class LogDirectory:
         try:
             descriptor = os.open(name, _READ_FLAGS, dir_fd=self._descriptor)
         except FileNotFoundError:
-            raise MissingLogError(path=path) from None
+            raise self._missing(name) from None
         except OSError as error:
             raise UnsafeLogError(path=path, detail=error.strerror) from error
         try:
@@ -240,8 +240,19 @@ class LogDirectory:
         count = max(numbers)
         if len(numbers) != count:
             gap = next(number for number in range(2, count) if number not in numbers)
-            raise MissingLogError(path=f"{self.path}/{segment_name(stream, gap)}")
+            raise self._missing(segment_name(stream, gap))
         return count
+
+    def _missing(self, name: str) -> MissingLogError:
+        digits = name.removesuffix(".log")[-_SEGMENT_DIGITS:]
+        before = 0
+        for segment in range(1, int(digits) if digits.isdecimal() else 1):
+            earlier = segment_name(Stream(name.partition(".")[0]), segment)
+            try:
+                before += os.stat(earlier, dir_fd=self._descriptor, follow_symlinks=False).st_size
+            except OSError:
+                break  # it went too: ours began there at the earliest
+        return MissingLogError(path=f"{self.path}/{name}", run=os.path.basename(self.path), offset=before)
 
     def _later_segments(self, stream: Stream) -> list[int]:
         prefix, suffix = f"{stream}.", ".log"
@@ -261,12 +272,12 @@ class LogDirectory:
         remove_marker(self._descriptor)
 
 
-def _enter(parent: int | None, path: str) -> int:
+def _enter(parent: int | None, path: str, run: str) -> int:
     name = path if parent is None else os.path.basename(path)
     try:
         descriptor = os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
     except FileNotFoundError:
-        raise MissingLogError(path=path) from None
+        raise MissingLogError(path=path, run=run, offset=0) from None
     except OSError as error:
         raise UnsafeLogError(path=path, detail=error.strerror) from error
     if os.fstat(descriptor).st_mode & _OTHERS:

@@ -37,7 +37,7 @@ _UNITS = {
 }
 # Digits of the longest decimal of 64 bits; int() refuses thousands of them with an error of its own.
 _LONGEST_NUMBER = 19
-_SIZES = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
+_SIZES = {unit: 1 << 10 * power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
 _EXPECTED_DURATION = "a duration such as 90s, 1h30m or 2d"
 _EXPECTED_TIMESTAMP = "an RFC 3339 time such as 2026-11-29T15:19:20Z, between the years 1678 and 2261"
 
