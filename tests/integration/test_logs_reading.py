@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tracemalloc
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from jobman.errors import CorruptIndexError, JobmanError, MissingLogError, UnsafeLogError
 from jobman.logs import index, runfiles
+from jobman.logs.follow import Follower
 from jobman.logs.index import RECORD_BYTES, encode
 from jobman.logs.layout import View, create_run_directory
 from jobman.logs.reader import Concatenation, copy, open_run, with_header
@@ -237,6 +238,10 @@ def test_a_damaged_index_never_prints_wrong_bytes_in_silence(
             assert content(sequence).startswith(output)
             assert output == content(sequence) or source.notices
             assert printed(source, 1) == last_lines(output, 1)
+        followed: list[bytes] = []
+        with suppress(CorruptIndexError):
+            Follower(run, View.BOTH).poll(followed.append)
+        assert content(sequence).startswith(b"".join(followed))
         assert shown(run, View.STDOUT) == content(sequence, OUT)
         assert shown(run, View.STDERR) == content(sequence, ERR)
 

@@ -75,7 +75,7 @@ class CombinedTail:
             for block in index.file.blocks(start, stop):
                 self._chain.extend(block)
             self._chain.settle()
-            for block in joined(_chunks(files, index.file.records(start, stop))):
+            for block in joined(self._render(files, index.file.records(start, stop))):
                 write(block)
                 printed += len(block)
         return printed
@@ -84,6 +84,12 @@ class CombinedTail:
         """Return what to tell on stderr about a run that is completed and drained."""
         with layout.LogDirectory(self._path) as directory:
             return unindexed_notices(self._chain, take_inventory(directory), number)
+
+    def finish(self, _write: Callable[[bytes], object]) -> None:
+        """Print what was held back; here nothing is."""
+
+    def _render(self, files: RunFiles, records: Iterator[Record]) -> Iterator[bytes]:
+        return _chunks(files, records)
 
     def _new_end(self, index: IndexFile) -> int:
         status = os.fstat(index.descriptor)
@@ -170,7 +176,7 @@ def unindexed_notices(chain: Chain, inventory: Inventory, number: int) -> tuple[
         if left_out:
             text = (
                 f"run {number}: {left_out} bytes of {stream} from byte {chain.total(stream)} on are not in the chunk "
-                f"index and were left out; --stream {stream} shows them"
+                f"index and were left out; --stream {stream} alone shows them"
             )
-            notices.append(Notice(NoticeKind.UNINDEXED, number, chain.total(stream), text))
+            notices.append(Notice(NoticeKind.UNINDEXED, number, chain.total(stream), text, stream))
     return tuple(notices)

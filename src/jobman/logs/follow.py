@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jobman.logs.combined import CombinedTail
+    from jobman.logs.layout import Labels
     from jobman.logs.runfiles import Notice
 
 
@@ -28,10 +29,11 @@ class Follower:
     Args:
         directory: as ``layout.run_directory`` returns it.
         view: one stream, which needs no index, or both in observed order.
+        labels: what to put before each line, which needs the index; a line is printed when it has ended.
     """
 
-    def __init__(self, directory: str, view: View) -> None:
-        self._tail = _tail(directory, view)
+    def __init__(self, directory: str, view: View, labels: Labels | None = None) -> None:
+        self._tail = _tail(directory, view, labels)
 
     def poll(self, write: Callable[[bytes], object]) -> int:
         """Print what is new and return how many bytes that was.
@@ -45,6 +47,10 @@ class Follower:
             CorruptIndexError: only for both streams: the index is damaged, was replaced or became shorter.
         """
         return self._tail.poll(write)
+
+    def finish(self, write: Callable[[bytes], object]) -> None:
+        """Print what was held back, after the last poll of a completed run; as ``poll``."""
+        self._tail.finish(write)
 
     def notices(self, number: int) -> tuple[Notice, ...]:
         """Return what to tell on stderr after the last poll of a completed run; raises as ``poll`` does."""
@@ -72,6 +78,9 @@ class _StreamTail:
                     return printed
                 self._segment, self._offset, self._inode = self._segment + 1, 0, None
 
+    def finish(self, _write: Callable[[bytes], object]) -> None:
+        pass  # bytes are printed as they come
+
     def notices(self, _number: int) -> tuple[Notice, ...]:
         return ()
 
@@ -98,7 +107,11 @@ class _StreamTail:
         return self._offset - start
 
 
-def _tail(directory: str, view: View) -> CombinedTail | _StreamTail:
+def _tail(directory: str, view: View, labels: Labels | None) -> CombinedTail | _StreamTail:
+    if labels is not None:
+        from jobman.logs.lines import LineTail  # asked for rarely
+
+        return LineTail(directory, view, labels)
     if view is View.BOTH:
         # Only this view needs checksums; importing them costs a millisecond.
         from jobman.logs.combined import CombinedTail

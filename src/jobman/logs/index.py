@@ -118,6 +118,11 @@ class Chain:
         code = _CODES[stream]
         return self._before[code] + self._ends[code]
 
+    def end(self, stream: Stream) -> tuple[int, int]:
+        """Return the segment of a stream that the last of its records names, and where its bytes end there."""
+        code = _CODES[stream]
+        return self._segments[code], self._ends[code]
+
     def extend(self, block: bytes) -> None:
         """Check the next whole records.
 

@@ -11,7 +11,7 @@ import stat
 
 from jobman.errors import MissingLogError, UnsafeLogError
 from jobman.model.state import Stream
-from jobman.values import TYPE_CHECKING, StrEnum
+from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
     from typing import Final, Self
@@ -37,6 +37,13 @@ class View(StrEnum):
     STDOUT = "stdout"
     STDERR = "stderr"
     BOTH = "both"
+
+
+class Labels(NamedTuple):
+    """What stands before each line that is shown: when it began, of which stream it is (contract, A.16)."""
+
+    timestamps: bool = False
+    prefix: bool = False
 
 
 def segment_name(stream: Stream, segment: int) -> str:

@@ -129,9 +129,14 @@ def open_run(directory: str, number: int, *, view: View, active: bool = False) -
     return StreamSource(directory, stream, sizes)
 
 
+def header(number: int) -> bytes:
+    """Return the line ``==> run N <==``, under which ``--all`` prints a run (contract, A.7)."""
+    return b"==> run %d <==\n" % number
+
+
 def with_header(number: int, run: Source) -> Source:
-    """Return a run under its line ``==> run N <==``, as ``--all`` prints it (contract, A.7)."""
-    return Concatenation((Literal(b"==> run %d <==\n" % number), run))
+    """Return a run under its header."""
+    return Concatenation((Literal(header(number)), run))
 
 
 def copy(source: Source, write: Callable[[bytes], object], *, lines: int = -1) -> None:
@@ -156,13 +161,14 @@ def _start_of_last_lines(source: Source, lines: int) -> int:
             missing += 1  # it ends the last line, and begins none
         newlines = block.count(b"\n")
         if newlines >= missing:
-            return end - len(block) + _after_newline(block, missing)
+            return end - len(block) + after_newline(block, missing)
         missing -= newlines
         end -= len(block)
     return 0
 
 
-def _after_newline(block: bytes, number: int) -> int:
+def after_newline(block: bytes, number: int) -> int:
+    """Return the place after a newline, counted from the end of a block that has so many."""
     at = len(block)
     for _ in range(number):
         at = block.rfind(b"\n", 0, at)

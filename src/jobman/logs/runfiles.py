@@ -10,7 +10,7 @@ from jobman.model.state import Stream
 from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Final, Self
 
 BLOCK_BYTES: Final = 256 * 1024
@@ -24,12 +24,13 @@ class NoticeKind(StrEnum):
 
 
 class Notice(NamedTuple):
-    """Something to tell on stderr: of which run, from which byte of the stream on, and in words."""
+    """Something to tell on stderr: of which run, from which byte of which stream on, and in words."""
 
     kind: NoticeKind
     run: int
     offset: int
     text: str
+    stream: Stream
 
 
 class Inventory(NamedTuple):
@@ -152,3 +153,22 @@ def joined(blocks: Iterable[bytes]) -> Iterator[bytes]:
             size = 0
     if waiting:
         yield b"".join(waiting)
+
+
+class Page:
+    """A ``write`` that begins a new line where it is told to, if the last one has no end."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._unfinished = False
+        self._owed = b""
+
+    def begin(self) -> None:
+        """Let what comes next stand on a line of its own."""
+        self._owed = b"\n" if self._unfinished else b""
+
+    def __call__(self, block: bytes) -> None:
+        """Write a block that is not empty."""
+        self._write(self._owed + block)
+        self._owed = b""
+        self._unfinished = not block.endswith(b"\n")

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from jobman import recovery
 from jobman.errors import NoRunYetError
 from jobman.logs.follow import Follower
-from jobman.logs.layout import run_directory
-from jobman.logs.reader import Concatenation, copy, open_run, with_header
+from jobman.logs.layout import Labels, run_directory
+from jobman.logs.reader import Concatenation, copy, header, open_run, with_header
+from jobman.logs.runfiles import Page
 from jobman.model.state import JobPhase, RunPhase
 from jobman.service.query import select_run
 from jobman.store.jobs import load_job, load_runs
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from jobman.clock import Clock
     from jobman.logs.layout import View
-    from jobman.logs.reader import Source
+    from jobman.logs.runfiles import Notice
     from jobman.model.state import Job, Run
     from jobman.store.connection import Store
 
@@ -32,12 +33,20 @@ _INSPECT_EVERY_NS = 1_000_000_000
 
 
 class Request(NamedTuple):
-    """What is to be printed: of which run (-1 is the latest, ``None`` all of them), which view, how many last lines."""
+    """What is to be printed: of which run (-1 is the latest, ``None`` all of them), which view, how many last lines.
+
+    ``headers`` are the lines that name the runs if all are printed, ``labels`` what stands before every other line.
+    """
 
     run: int | None
     view: View
     lines: int = -1
     headers: bool = True
+    labels: Labels | None = None
+
+    def header(self, run: Run) -> bytes:
+        """Return the line that names a run, if there has to be one."""
+        return header(run.number) if self.run is None and self.headers else b""
 
 
 def read(store: Store, job_id: str, wanted: Request, write: Write) -> list[str]:
@@ -52,9 +61,9 @@ def read(store: Store, job_id: str, wanted: Request, write: Write) -> list[str]:
     if not runs:
         raise NoRunYetError(job=job_id, phase=load_job(store, job_id).phase.value)
     chosen = runs if wanted.run is None else [select_run(job_id, runs, wanted.run)]
-    sources = [_open(store, run, wanted) for run in chosen]
-    copy(Concatenation(sources) if len(sources) > 1 else sources[0], write, lines=wanted.lines)
-    return [notice.text for source in sources for notice in source.notices]
+    printed = _print if wanted.labels is None else _print_lines
+    notices = printed(store, chosen, wanted, write)
+    return [notice.text for notice in notices]
 
 
 def follow(store: Store, job_id: str, wanted: Request, write: Write, *, clock: Clock) -> list[str]:
@@ -66,12 +75,20 @@ def follow(store: Store, job_id: str, wanted: Request, write: Write, *, clock: C
         NoRunYetError: the job ended without a run.
         RunNotFoundError: it has no such run.
     """
-    follower = JobFollower(store, job_id, clock)
-    outlets = ((wanted.view, write),)
+    page = Page(write)
+    follower = JobFollower(store, job_id, clock, labels=wanted.labels)
+    outlets = ((wanted.view, page),)
     if wanted.run is not None:
         run = follower.await_run(lambda runs: select_run(job_id, runs, wanted.run or -1) if runs else None)
         return follower.follow_run(run, outlets)
-    return follower.follow_runs(outlets, header=write if wanted.headers else None)
+
+    def begin(number: int) -> None:
+        if wanted.labels is not None:
+            page.begin()
+        if wanted.headers:
+            page(header(number))
+
+    return follower.follow_runs(outlets, begin)
 
 
 class JobFollower:
@@ -81,20 +98,28 @@ class JobFollower:
         store: the store.
         job_id: the job.
         clock: what says when the job's owner should be looked after again.
+        labels: what to put before each line; none if bytes are to be printed as they come.
         pause: called between two looks, with the number of bytes that the last one has brought; sleeps if that is 0.
     """
 
     def __init__(
-        self, store: Store, job_id: str, clock: Clock, *, pause: Callable[[int], object] | None = None
+        self,
+        store: Store,
+        job_id: str,
+        clock: Clock,
+        *,
+        labels: Labels | None = None,
+        pause: Callable[[int], object] | None = None,
     ) -> None:
         self._store = store
         self._job_id = job_id
         self._clock = clock
+        self._labels = labels
         self._pause = pause or _sleep_unless
         self._inspect_at_ns = 0
 
-    def follow_runs(self, outlets: Outlets, header: Write | None = None) -> list[str]:
-        """Follow every run until the job has ended, each after a line for ``header`` that names it (D45).
+    def follow_runs(self, outlets: Outlets, begin: Callable[[int], object] | None = None) -> list[str]:
+        """Follow every run until the job has ended, each after ``begin`` was called with its number (D45).
 
         Raises:
             NoRunYetError: the job ended without a run.
@@ -102,8 +127,8 @@ class JobFollower:
         notices: list[str] = []
         number = 1
         while (current := self.next_run(number)) is not None:
-            if header is not None:
-                header(b"==> run %d <==\n" % current.number)
+            if begin is not None:
+                begin(current.number)
             notices += self.follow_run(current, outlets)
             number = current.number + 1
         return notices
@@ -144,12 +169,14 @@ class JobFollower:
     def follow_run(self, run: Run, outlets: Outlets) -> list[str]:
         """Print each view to its outlet until the run has ended; return what is to be said about it on stderr."""
         directory = run_directory(self._store.root, self._job_id, run.number)
-        tails = [(Follower(directory, view), write) for view, write in outlets]
+        tails = [(Follower(directory, view, self._labels), write) for view, write in outlets]
         while True:
             # Asked before the last look at the files, so that nothing written in between is lost (O.52).
             done = self._is_done(run)
             moved = sum(tail.poll(write) for tail, write in tails)
             if done:
+                for tail, write in tails:
+                    tail.finish(write)
                 return [notice.text for tail, _ in tails for notice in tail.notices(run.number)]
             self._pause(moved)
 
@@ -171,10 +198,35 @@ def _sleep_unless(moved: int) -> None:
         time.sleep(FOLLOW_EVERY_S)
 
 
-def _open(store: Store, run: Run, wanted: Request) -> Source:
-    active = run.phase != RunPhase.COMPLETED
-    source = open_run(run_directory(store.root, run.job_id, run.number), run.number, view=wanted.view, active=active)
-    return with_header(run.number, source) if wanted.run is None and wanted.headers else source
+def _print(store: Store, runs: Sequence[Run], wanted: Request, write: Write) -> Sequence[Notice]:
+    sources = []
+    for run in runs:
+        source = open_run(_directory(store, run), run.number, view=wanted.view, active=_is_active(run))
+        sources.append(with_header(run.number, source) if wanted.header(run) else source)
+    whole = Concatenation(sources) if len(sources) > 1 else sources[0]
+    copy(whole, write, lines=wanted.lines)
+    return whole.notices
+
+
+def _print_lines(store: Store, runs: Sequence[Run], wanted: Request, write: Write) -> Sequence[Notice]:
+    from jobman.logs.lines import copy_lines, open_lines  # asked for rarely
+
+    labels = wanted.labels or Labels()
+    sections = []
+    for run in runs:
+        directory, active = _directory(store, run), _is_active(run)
+        source = open_lines(directory, run.number, view=wanted.view, labels=labels, active=active)
+        sections.append((wanted.header(run), source))
+    copy_lines(sections, write, lines=wanted.lines)
+    return [notice for _, source in sections for notice in source.notices]
+
+
+def _directory(store: Store, run: Run) -> str:
+    return run_directory(store.root, run.job_id, run.number)
+
+
+def _is_active(run: Run) -> bool:
+    return run.phase != RunPhase.COMPLETED
 
 
 def _runs(store: Store, job_id: str) -> list[Run]:

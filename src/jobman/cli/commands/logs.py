@@ -6,7 +6,7 @@ from jobman.cli.commands._backend import clock, store_of
 from jobman.cli.commands._interrupt import Interruptible
 from jobman.cli.output import err, write_bytes
 from jobman.errors import UsageError
-from jobman.logs.layout import View
+from jobman.logs.layout import Labels, View
 from jobman.service.output import Request, follow, read
 from jobman.service.query import find
 from jobman.values import TYPE_CHECKING
@@ -34,10 +34,12 @@ def _request(parsed: Parsed) -> Request:
     number = parsed.value("run")
     if parsed.value("all") and parsed.given("run") and number != "all":
         raise UsageError(detail=f"--all and --run {number} exclude each other")
+    labels = Labels(timestamps=parsed.value("timestamps"), prefix=parsed.value("prefix"))
     every = parsed.value("all") or number == "all"
     return Request(
         run=None if every else number,
         view=View(parsed.value("stream")),
         lines=parsed.value("lines"),
         headers=not parsed.value("raw"),
+        labels=labels if any(labels) else None,
     )
