@@ -202,3 +202,86 @@ def test_a_closed_output_is_no_crash(cli: Cli) -> None:
         done = subprocess.run(words, env=cli.environment, capture_output=True, check=False)
         assert done.returncode == 0, closed
         assert done.stderr == b""
+
+
+# --- What is recorded -----------------------------------------------------------------------------------------------
+
+
+def numbers(first: int, last: int) -> str:
+    """Return what ``seq`` prints."""
+    return "".join(f"{number}\n" for number in range(first, last + 1))
+
+
+def test_output_in_segments_is_read_and_followed_as_one(cli: Cli) -> None:
+    """J.1, J.3, J.6: no byte is lost where one file ends and the next begins."""
+    script = f"seq 1 2000; {HELD}; echo e >&2; seq 2001 3000"
+    job_id = cli.run("sh", "-c", script, flags=("--log-segment-bytes", "1KiB"))
+    before = numbers(1, 2000).encode()
+    with cli.command("logs", "--follow", "--stream", "stdout", job_id) as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.read(len(before)) == before
+        (cli.cwd / "go").touch()
+        assert follower.stdout.read().decode() == numbers(2001, 3000)
+    cli.wait(job_id)
+    assert cli("logs", job_id).out.replace("e\n", "") == numbers(1, 3000)
+    assert cli("logs", "-n", "1", "--stream", "stdout", job_id).out == "3000\n"
+    assert cli("logs", "--prefix", "-n", "600", "--stream", "stdout", job_id).out == "".join(
+        f"out| {line}\n" for line in numbers(2401, 3000).split()
+    )
+    logs = cli.json("show", "run", job_id, "1")["logs"]
+    assert (logs["index_version"], logs["integrity"], logs["stderr_size"]) == (2, "valid", 2)
+    directory = cli.state / "logs" / job_id / "1"
+    assert {path.stat().st_size for path in directory.glob("stdout*.log")} == {1024, len(numbers(1, 3000)) % 1024}
+    (directory / "stdout.000002.log").unlink()
+    for words in ((), ("--stream", "stderr"), ("--follow",), ("--prefix",)):
+        cli.refuses("logs", *words, job_id, status=1, says="stdout.000002.log of run 1, which began at byte 1024")
+
+
+def test_a_target_that_fills_its_segments_goes_on_and_succeeds(cli: Cli) -> None:
+    """J.3: the cap ends the record of both streams, not the run."""
+    flags = ("--log-segment-bytes", "100", "--log-segments", "2")
+    job_id = cli.finish("sh", "-c", "seq 1 300; echo err >&2; echo >done", flags=flags)
+    assert (cli.cwd / "done").exists()
+    run = cli.json("show", job_id)["runs"][0]
+    logs = run["logs"]
+    assert (run["outcome"], logs["integrity"], logs["recording_health"]) == ("success", "partial", "degraded")
+    assert (logs["diagnostic_code"], logs["stdout_size"]) == ("log_capture_degraded", 200)
+    assert run["diagnostic"].startswith("stdout filled its 2 segments of 100 bytes; ")
+    assert cli("logs", job_id) == (0, numbers(1, 300)[:200], "", numbers(1, 300)[:200].encode())
+
+
+def test_only_the_streams_that_were_asked_for_are_recorded(cli: Cli) -> None:
+    for captured, lines in (("stdout", ["out| o"]), ("none", []), ("both", ["err| e", "out| o"])):
+        flags = ("--log-capture", captured, "--log-retention", "unlimited")
+        job_id = cli.finish("sh", "-c", "echo o; echo e >&2", flags=flags)
+        assert sorted(cli("logs", "--prefix", job_id).out.splitlines()) == lines
+        document = cli.json("show", job_id)
+        assert document["runs"][0]["logs"]["recording_health"] == "healthy"
+        assert document["specification"]["execution_policy"]["log_retention_unlimited"] is True
+
+
+# --- Lines under labels ---------------------------------------------------------------------------------------------
+
+TORN = f"echo >>n; printf a; printf 'x\\ny' >&2; {HELD}; echo b; printf tail$(wc -l <n); exit 1"
+
+
+def test_lines_are_labelled_with_time_and_stream_whole_and_by_run(cli: Cli) -> None:
+    """A.16, D45."""
+    job_id = cli.run("sh", "-c", TORN, flags=("--retries", "1"))
+    with cli.command("logs", "-f", "--all", "--prefix", job_id) as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == b"==> run 1 <==\n"
+        assert follower.stdout.readline() == b"err| x\n"
+        (cli.cwd / "go").touch()
+        rest = follower.stdout.read().decode()
+    second = cli("logs", "--prefix", job_id).out
+    assert sorted(second.splitlines()) == ["err| x", "err| y", "out| ab", "out| tail2"]
+    assert cli("logs", "--prefix", "--all", job_id).out == f"==> run 1 <==\nerr| x\n{rest}"
+    assert rest.endswith(f"\n==> run 2 <==\n{second}")
+    assert cli("logs", "--prefix", "--all", "-n", "6", job_id).out.endswith(f"\n==> run 2 <==\n{second}")
+    run = cli.json("show", job_id)["runs"][1]
+    for line in cli("logs", "--timestamps", "--prefix", job_id).out.splitlines():
+        stamp, _, text = line.partition(" ")
+        assert text in second
+        assert run["reserved_at"][:19] <= stamp[:19] <= run["completed_at"][:19]
+        assert stamp.endswith("Z")

@@ -57,6 +57,10 @@ BAD_RUNS: dict[str, list[tuple[str | bytes, ...]]] = {
     "--job-timeout": [("x",), ("-5m",)],
     "--stop-grace": [("10",), ("s",), ("-1ns",)],
     "--drain-timeout": [("10",), ("-1s",), ("soon",)],
+    "--log-capture": [("out",)],
+    "--log-segment-bytes": [("8EiB",)],
+    "--log-segments": [("2",), ("2", "--log-segment-bytes", "0"), ("65536", "--log-segment-bytes", "1")],
+    "--log-retention": [("-1s",)],
     "--wait": [],
     "--exit-code": [],
 }

@@ -92,6 +92,21 @@ def test_a_result_that_could_not_be_written_is_written_when_there_is_room(small:
     assert small.json("show", job_id)["runs"][0]["exit"]["exit_code"] == 7
 
 
+def test_output_that_fills_the_disk_ends_its_record_and_nothing_else(small: Cli) -> None:
+    """J.3; field case 23: no one has to make room before the result can be told."""
+    job_id = small.run("sh", "-c", f"head -c {4 * SIZE} /dev/zero; echo done >&2")
+
+    assert small.wait(job_id) == "success"
+    run = small.json("show", job_id)["runs"][0]
+    logs = run["logs"]
+    assert (logs["integrity"], logs["recording_health"]) == ("partial", "degraded")
+    assert logs["diagnostic_code"] == "log_capture_degraded"
+    assert run["diagnostic"].startswith("cannot write to stdout.log: No space left on device; ")
+    assert small("logs", job_id).raw == bytes(logs["stdout_size"]), "what was stored has its records"
+    later = small.finish("echo", "later")
+    assert small("logs", later).out == "later\n"
+
+
 def test_a_submitter_with_a_small_file_size_limit_gets_its_job_done(cli: Cli) -> None:
     """Field case 23: the limit is the target's, not the store's."""
     words = ("sh", "-c", "ulimit -S -f")

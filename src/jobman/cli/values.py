@@ -74,7 +74,12 @@ def _duration(_kind: Kind, text: str, what: str) -> int:
 
 
 def _age(kind: Kind, text: str, what: str) -> int | str:
-    return text if text == "unlimited" else _duration(kind, text, what)
+    if text == "unlimited":
+        return text
+    try:
+        return _duration(kind, text, what)
+    except InvalidValueError as error:
+        raise InvalidValueError(what=what, value=text, expected=f"{error.fields['expected']}, or unlimited") from None
 
 
 def _size(_kind: Kind, text: str, what: str) -> int:

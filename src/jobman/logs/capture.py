@@ -9,7 +9,16 @@ from __future__ import annotations
 import os
 
 from jobman.logs import index, layout
-from jobman.logs.durable import DurableFile, RecordingError, attempt, degraded, refused
+from jobman.logs.durable import (
+    DurableFile,
+    RecordingError,
+    attempt,
+    degraded,
+    hold_reserve,
+    refused,
+    removed,
+    share_reserve,
+)
 from jobman.model.state import LogIntegrity, Problem, RecordingHealth, Stream
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -99,7 +108,7 @@ class Capture:
         # Its entries are not durable yet; "" once they are.
         self._new_directory = directory
         self._due_ns: int | None = None
-        self._ended = False
+        self._has_reserve = self._ended = False
         self._failure: Problem | None = None
         self._loss_outside: Problem | None = None
         self._result: CaptureResult | None = None
@@ -195,6 +204,9 @@ class Capture:
 
     def _begin_chunk(self, sink: _Sink, file: DurableFile) -> None:
         self._finish_chunk()
+        if not self._has_reserve:
+            self._has_reserve = True
+            hold_reserve(self._directory, layout.ACTIVE_MARKER)
         if self._due_ns is None:
             self._due_ns = self._clock.monotonic_ns() + BATCH_NS
         self._current = sink
@@ -292,6 +304,7 @@ class Capture:
     def _end_after_batch(self, problem: Problem) -> None:
         # What was stored before is still good and deserves its records; if they fail too, the first failure is told.
         self._failure = problem
+        share_reserve(self._directory, layout.ACTIVE_MARKER)
         self.flush()
         self._end(problem)
 
@@ -321,6 +334,19 @@ class Capture:
             file.verify()
         if self._index is not None:
             self._index.verify()
+        for sink in (self._stdout, self._stderr):
+            if sink.segment > 1:
+                self._verify_full_segments(sink)
+
+    def _verify_full_segments(self, sink: _Sink) -> None:
+        # They are closed, so only their names can tell.
+        names: list[str] = []
+        attempt("list", "the log directory", lambda: names.extend(os.listdir(self._directory)))
+        found = frozenset(names)
+        for segment in range(1, sink.segment):
+            name = layout.segment_name(sink.stream, segment)
+            if name not in found:
+                raise removed(name)
 
     def _remove_marker(self) -> None:
         directory, self._directory = self._directory, _CLOSED

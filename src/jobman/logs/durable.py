@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # O_APPEND: after a truncation by somebody else, bytes go to the new end instead of leaving a hole.
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CLOSED: Final = -1
+_RESERVE_BYTES: Final = 256 * 1024
 
 
 class RecordingError(Exception):
@@ -34,6 +35,11 @@ def refused(verb: str, name: str, error: OSError) -> RecordingError:
     gone = isinstance(error, FileNotFoundError)
     code = Diagnostic.LOG_FILE_REMOVED if gone else Diagnostic.LOG_CAPTURE_DEGRADED
     return RecordingError(Problem(code, f"cannot {verb} {name}: {error.strerror}"))
+
+
+def removed(name: str) -> RecordingError:
+    """Return the error for a file that somebody took away."""
+    return RecordingError(Problem(Diagnostic.LOG_FILE_REMOVED, f"{name} was removed while it was being recorded"))
 
 
 def attempt(verb: str, name: str, action: Callable[[], object]) -> None:
@@ -106,8 +112,7 @@ class DurableFile:
         except OSError as error:
             raise refused("look at", self.name, error) from error
         if status.st_nlink == 0:
-            text = f"{self.name} was removed while it was being recorded"
-            raise RecordingError(Problem(Diagnostic.LOG_FILE_REMOVED, text))
+            raise removed(self.name)
         if status.st_size != self.size:
             # Offsets of further records would be wrong.
             raise degraded(f"{self.name} has {status.st_size} bytes instead of {self.size}: another program changed it")
@@ -121,3 +126,40 @@ class DurableFile:
             os.close(descriptor)
         except OSError:
             pass  # what mattered was synced before, and the descriptor is gone either way
+
+
+# --- Room on a full disk -------------------------------------------------------------------------------------------
+
+
+def hold_reserve(directory: int, name: str) -> None:
+    """Let a file of the directory hold some space, so that a log that fills the disk leaves room for the job's end.
+
+    Its result has to be committed to a store on the same disk. Removing the file gives the space back. On a disk that
+    is almost full half of the rest is held; where the file system refuses, nothing is.
+    """
+    _resize(directory, name, _allocate)
+
+
+def share_reserve(directory: int, name: str) -> None:
+    """Give back a quarter of a reserve, for the records of what was written before the disk was full."""
+    _resize(directory, name, lambda descriptor: os.ftruncate(descriptor, os.fstat(descriptor).st_size * 3 // 4))
+
+
+def _allocate(descriptor: int) -> None:
+    disk = os.fstatvfs(descriptor)
+    size = min(_RESERVE_BYTES, disk.f_bavail * disk.f_frsize // 2)
+    if size:
+        os.posix_fallocate(descriptor, 0, size)
+
+
+def _resize(directory: int, name: str, action: Callable[[int], None]) -> None:
+    try:
+        descriptor = os.open(name, _FLAGS, dir_fd=directory)
+    except OSError:
+        return
+    try:
+        action(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)

@@ -161,6 +161,7 @@ def test_help_of_run_groups_its_flags_by_concern() -> None:
         "Completion:",
         "Delay:",
         "Timeout:",
+        "Logging:",
     ]
     assert titles == [*first, "Client:", "Everywhere:", "Examples:"]
 

@@ -391,6 +391,47 @@ def test_a_file_removed_after_the_last_batch_is_noticed_at_the_end(run: str, clo
     assert result.problem == Problem(Diagnostic.LOG_FILE_REMOVED, f"{name} was removed while it was being recorded")
 
 
+@pytest.mark.parametrize("name", ["stdout.log", "stdout.000002.log"])
+def test_a_full_segment_that_was_removed_is_noticed_at_the_end(run: str, clock: FakeClock, name: str) -> None:
+    """Field case 21; J.5: without it no view can be shown."""
+    capture = Capture(run, clock=clock, segment_bytes=4)
+    capture.write(OUT, b"123456789")
+    capture.flush()
+    os.unlink(f"{run}/{name}")
+    result = capture.close()
+    assert result[:2] == (LogIntegrity.PARTIAL, RecordingHealth.DEGRADED)
+    assert result.problem == Problem(Diagnostic.LOG_FILE_REMOVED, f"{name} was removed while it was being recorded")
+
+
+def test_a_run_with_output_holds_room_for_its_end_and_gives_it_back(run: str, clock: FakeClock) -> None:
+    """Field case 23: the result has to be committed on the disk that a log has filled."""
+
+    def held() -> int:
+        return os.stat(f"{run}/.active").st_blocks * 512
+
+    capture = Capture(run, clock=clock)
+    assert held() == 0
+    capture.write(OUT, b"abc")
+    assert held() == 256 * 1024
+    fill_the_disk(capture, "stdout.log")
+    capture.write(OUT, b"d")
+    assert held() == 192 * 1024, "the records of what was written need some of it"
+    capture.close()
+    assert not os.path.exists(f"{run}/.active")
+
+
+def test_room_that_cannot_be_held_is_no_loss(run: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    capture = Capture(run, clock=clock)
+    capture.write(OUT, b"abc")
+    os.unlink(f"{run}/.active")
+    capture.write(ERR, b"d")
+    assert capture.close().health is RecordingHealth.HEALTHY
+
+
 def test_a_removed_directory_is_no_crash(run: str, clock: FakeClock) -> None:
     """Field case 21."""
     capture = Capture(run, clock=clock, segment_bytes=4)

@@ -20,6 +20,7 @@ from jobman.model.scalars import (
     format_timestamp,
     parse_duration,
     parse_integer,
+    parse_size,
     parse_timestamp,
 )
 
@@ -275,7 +276,39 @@ def test_an_integer_may_be_spelled_in_any_base(value: int, form: str) -> None:
     assert parse_integer(form.format(value)) == value
 
 
-@pytest.mark.parametrize("parse", [parse_duration, parse_timestamp, parse_integer])
+# --- Sizes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("007", 7),
+        ("5B", 5),
+        ("4KiB", 4096),
+        ("3MiB", 3 * 1024**2),
+        ("1GiB", 1024**3),
+        ("2TiB", 2 * 1024**4),
+        ("1PiB", 1024**5),
+        ("7EiB", 7 * 1024**6),
+        ("9223372036854775807", INT64_MAX),
+        ("0EiB", 0),
+    ],
+)
+def test_size_is_bytes_or_has_a_binary_unit(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "B", "KiB", "4K", "4KB", "4kib", "4 KiB", "1.5KiB", "-1", "+1", "0x10", "1_000", "8EiB", str(2**63), "9" * 99],
+)
+def test_no_size(text: str) -> None:
+    with pytest.raises(InvalidValueError):
+        parse_size(text)
+
+
+@pytest.mark.parametrize("parse", [parse_duration, parse_timestamp, parse_integer, parse_size])
 @given(st.text())
 def test_any_text_is_a_value_or_an_error_that_names_it(parse: Callable[..., int], text: str) -> None:
     try:
