@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from jobman import recovery
 from jobman.errors import NoRunYetError
-from jobman.logs.follow import Follower
 from jobman.logs.layout import Labels, run_directory
 from jobman.logs.reader import Concatenation, copy, header, open_run, with_header
 from jobman.logs.runfiles import Page
@@ -168,6 +167,8 @@ class JobFollower:
 
     def follow_run(self, run: Run, outlets: Outlets) -> list[str]:
         """Print each view to its outlet until the run has ended; return what is to be said about it on stderr."""
+        from jobman.logs.follow import Follower  # not for those who only read
+
         directory = run_directory(self._store.root, self._job_id, run.number)
         tails = [(Follower(directory, view, self._labels), write) for view, write in outlets]
         while True:

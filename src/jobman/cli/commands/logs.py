@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from jobman.cli.commands._backend import clock, store_of
-from jobman.cli.commands._interrupt import Interruptible
 from jobman.cli.output import err, write_bytes
 from jobman.errors import UsageError
 from jobman.logs.layout import Labels, View
@@ -21,6 +20,9 @@ def run(parsed: Parsed) -> int:
     store, now = store_of(parsed), clock()
     job_id = find(store, parsed.operand("JOB"), now)
     if parsed.value("follow"):
+        # Who only reads does not need the module of signals: 2 ms.
+        from jobman.cli.commands._interrupt import Interruptible
+
         with Interruptible("follow logs"):
             notices = follow(store, job_id, wanted, write_bytes, clock=now)
     else:
