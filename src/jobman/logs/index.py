@@ -35,6 +35,7 @@ _HEAD: Final = struct.Struct("<4sBBHQQQqq")
 _WHOLE: Final = struct.Struct("<4sBBHQQQqqI")
 _BLOCK_RECORDS: Final = 1260  # just under 64 KiB
 _BLOCK_BYTES: Final = _BLOCK_RECORDS * RECORD_BYTES
+_FEW_RECORDS: Final = 16
 _CODES: Final = {Stream.STDOUT: 1, Stream.STDERR: 2}
 _STREAMS: Final = {code: stream for stream, code in _CODES.items()}
 
@@ -228,8 +229,12 @@ class IndexFile(NamedTuple):
 
     def records_backward(self, start: int, stop: int) -> Iterator[Record]:
         """Yield the records between two positions, the last one first; checks and raises as ``records``."""
-        for end in range(stop, start, -_BLOCK_BYTES):
-            yield from reversed(self._records(max(end - _BLOCK_BYTES, start), end))
+        # Blocks grow, since most who walk backward want a few records only.
+        size = min(_FEW_RECORDS * RECORD_BYTES, _BLOCK_BYTES)
+        while stop > start:
+            begin = max(stop - size, start)
+            yield from reversed(self._records(begin, stop))
+            stop, size = begin, min(2 * size, _BLOCK_BYTES)
 
     def corrupt(self, position: int, detail: str) -> CorruptIndexError:
         """Return the error for an index that is not as it should be from a position on."""

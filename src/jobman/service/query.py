@@ -8,7 +8,6 @@ from __future__ import annotations
 from jobman import recovery
 from jobman.errors import RunNotFoundError
 from jobman.model.state import JobOutcome, JobPhase
-from jobman.policy.explain import Background, explain
 from jobman.store.jobs import (
     latest_admission,
     list_jobs,
@@ -137,6 +136,8 @@ def reconcile_active(store: Store, clock: Clock) -> None:
 
 
 def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]:
+    from jobman.policy.explain import Background, explain  # the other verbs give no reasons: 1 ms
+
     waiting = [job.id for job in jobs if job.phase == JobPhase.WAITING]
     told_by_run = [job.id for job in jobs if _is_told_by_run(job)]
     dependencies = _dependencies(store, waiting)
