@@ -30,6 +30,7 @@ ROWS: dict[str, Callable[[Bed], list[Row]]] = {
     "capture_throughput": capture.throughput,
     "capture_lines": capture.lines,
     "logs_memory": capture.reading,
+    "logs_start": capture.last_lines,
     "sequential_submissions": submissions.sequential,
     "concurrent_submissions": submissions.concurrent,
 }

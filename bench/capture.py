@@ -8,6 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bench.bed import Bed, Row, milliseconds, nanoseconds
+from bench.startup import compare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,14 +56,28 @@ def lines(bed: Bed) -> list[Row]:
 
 def reading(bed: Bed) -> list[Row]:
     """Measure the peak memory of ``logs``, for all of a large log and for its last line; the larger counts."""
-    size = bed.pick(1_000_000_000, 5_000_000)
-    job_id = bed.submit("sh", "-c", f"yes 'a line of the log' | head -c {size}")
-    bed.jobman("wait", job_id)
+    job_id, what = _large_log(bed)
     all_of_it, last_line = (_peak(bed, *bed.words("logs", *flags, job_id)) for flags in ((), ("-n", "1")))
     bare = _peak(bed, bed.python, "-c", "pass")
     ours = max(all_of_it, last_line)
-    what, measured = f"logs of a {size / 1e9:g} GB log, peak memory", f"{ours / 1e3:.0f} MB"
-    return [Row("logs_memory", what, measured, f"python -c pass {bare / 1e3:.0f} MB", ours / bare, 3.0)]
+    measured, yardstick = f"{ours / 1e3:.0f} MB", f"python -c pass {bare / 1e3:.0f} MB"
+    return [Row("logs_memory", f"logs of {what}, peak memory", measured, yardstick, ours / bare, 3.0)]
+
+
+def last_lines(bed: Bed) -> list[Row]:
+    """Measure ``logs -n 20`` of a large log."""
+    job_id, what = _large_log(bed)
+    command = bed.words("logs", "-n", "20", job_id)
+    return [compare(bed, lambda: bed.time(command), name="logs_start", what=f"logs -n 20 of {what}", budget=3.0)]
+
+
+def _large_log(bed: Bed) -> tuple[str, str]:
+    """Let a job write a lot; return its ID, and what it is called in the table."""
+    size = bed.pick(1_000_000_000, 5_000_000)
+    job_id = bed.submit("sh", "-c", f"yes 'a line of the log' | head -c {size}")
+    bed.jobman("wait", job_id)
+    bed.settle()
+    return job_id, f"a {size / 1e9:g} GB log"
 
 
 def _run_ns(bed: Bed, words: Sequence[str], size: int) -> int:

@@ -31,7 +31,7 @@ def run(bed: Bed) -> list[Row]:
         bed.settle()
         return taken_ns
 
-    return [_compare(bed, submit, name="run", what="jobman run -- true", budget=4.0)]
+    return [compare(bed, submit, name="run", what="jobman run -- true", budget=4.0)]
 
 
 def status(bed: Bed) -> list[Row]:
@@ -39,7 +39,7 @@ def status(bed: Bed) -> list[Row]:
     job_id = bed.submit("true")
     bed.settle()
     command = bed.words("status", job_id)
-    return [_compare(bed, lambda: bed.time(command), name="status", what="jobman status ID", budget=3.0)]
+    return [compare(bed, lambda: bed.time(command), name="status", what="jobman status ID", budget=3.0)]
 
 
 def listing(bed: Bed) -> list[Row]:
@@ -49,10 +49,11 @@ def listing(bed: Bed) -> list[Row]:
     jobs = bed.pick(_JOBS, 200)
     _multiply(bed, job_id, jobs)
     what = f"jobman list (100 of {jobs:,} jobs)"
-    return [_compare(bed, lambda: bed.time(bed.words("list")), name="list", what=what, budget=4.0)]
+    return [compare(bed, lambda: bed.time(bed.words("list")), name="list", what=what, budget=4.0)]
 
 
-def _compare(bed: Bed, measure: Callable[[], int], *, name: str, what: str, budget: float) -> Row:
+def compare(bed: Bed, measure: Callable[[], int], *, name: str, what: str, budget: float) -> Row:
+    """Return the row of a command, measured in turns with the bare interpreter."""
     yardstick = (bed.python, "-c", "pass")
     ours_ns, bare_ns = interleave(bed.pick(_ROUNDS, 3), measure, lambda: bed.time(yardstick))
     return Row(name, what, milliseconds(ours_ns), f"python -c pass {milliseconds(bare_ns)}", ours_ns / bare_ns, budget)
