@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from jobman.errors import CorruptIndexError, JobmanError, MissingLogError, UnsafeLogError
 from jobman.logs import index, runfiles
+from jobman.logs.capture import Capture
 from jobman.logs.follow import Follower
 from jobman.logs.index import RECORD_BYTES, encode
 from jobman.logs.layout import View, create_run_directory
 from jobman.logs.reader import Concatenation, copy, open_run, with_header
 from jobman.logs.runfiles import NoticeKind
+from jobman.testing import FakeClock
 from tests.unit.logs.support import (
     ERR,
     JOB,
@@ -347,9 +349,6 @@ def test_files_that_shrink_after_the_look_are_an_error_of_ours(run: str, view: V
 
 def test_an_active_run_may_grow_between_look_and_print(run: str) -> None:
     """The snapshot is printed, nothing is torn."""
-    from jobman.logs.capture import Capture
-    from jobman.testing import FakeClock
-
     capture = Capture(run, clock=FakeClock(), segment_bytes=4)
     capture.write(OUT, b"abcdef")
     capture.flush()
@@ -387,6 +386,26 @@ def test_memory_does_not_grow_with_the_log(run: str, view: View, lines: int) -> 
     tracemalloc.stop()
     assert total == [6 if lines == 1 else size]
     assert peak < 2 * 1024 * 1024
+
+
+def test_20000_tiny_writes_alternating_between_the_streams_keep_their_order(run: str) -> None:
+    """Issue 4: as the index says, in flat memory on both sides."""
+    expected = b"".join(b"o%d\ne%d\n" % (number, number) for number in range(10_000))
+    capture = Capture(run, clock=FakeClock(), segment_bytes=30_000)
+    tracemalloc.start()
+    for number in range(10_000):
+        capture.write(OUT, b"o%d\n" % number)
+        capture.write(ERR, b"e%d\n" % number)
+        if number % 1_000 == 0:
+            capture.flush()
+    result = capture.close()
+    source = open_run(run, 1, view=View.BOTH)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * 1024 * 1024
+    assert (result.stdout_bytes, result.stderr_bytes) == (len(expected) // 2, len(expected) // 2)
+    assert printed(source) == expected
+    assert printed(source, 4_001) == last_lines(expected, 4_001)
 
 
 def test_an_index_of_any_length_is_read_in_blocks(run: str) -> None:
