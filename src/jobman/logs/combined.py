@@ -72,6 +72,8 @@ class CombinedTail:
         printed = 0
         with RunFiles(self._path) as files, OpenIndex(files.directory) as index:
             start, stop = self._chain.position, self._new_end(index.file)
+            if start == stop:
+                return 0
             for block in index.file.blocks(start, stop):
                 self._chain.extend(block)
             self._chain.settle()
