@@ -72,11 +72,11 @@ class CombinedTail:
         printed = 0
         with RunFiles(self._path) as files, OpenIndex(files.directory) as index:
             start, stop = self._chain.position, self._new_end(index.file)
-            if start == stop:
-                return 0
             for block in index.file.blocks(start, stop):
                 self._chain.extend(block)
             self._chain.settle()
+            if start == stop:
+                return 0
             for block in joined(self._render(files, index.file.records(start, stop))):
                 write(block)
                 printed += len(block)
