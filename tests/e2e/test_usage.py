@@ -26,7 +26,6 @@ NOT_UTF_8 = os.fsdecode(b"\377")
         (("list", "-n", "3"), "list: unknown flag -n"),
         (("run", "echo", "hi"), "'echo' is out of place: the command must follow --"),
         (("run", "--nam", "x", *TRUE), "run: unknown flag --nam: did you mean --name?"),
-        (("run", "--foreground", *TRUE), "run: unknown flag --foreground"),
         (RUN, "there is no command to run"),
         (("run", "--"), "there is no command to run"),
         (("run", "--name"), "--name needs a value"),
