@@ -99,13 +99,14 @@ class Performer:
         if not spec.waits.conditions:
             return
         marks = {"JOBMAN_STATE_DIR": self._store.root}
-        environment = target_environment(self._inherited(), spec, marks)
+        inherited = self._inherited()
         context = ProbeContext(
-            environment,
+            target_environment(inherited, spec, marks),
             spec.working_directory,
             self._owner.umask,
             self._owner.lock.fileno(),
             self._clock,
+            inherited,
             self._owner.file_size_limit,
         )
         since_claim_ns = self._clock.monotonic_ns() - self._owner.claimed_ns

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 
 from jobman import process
+from jobman.config.secrets import resolve_all
+from jobman.errors import SecretUnavailableError
 from jobman.logs.capture import Capture
 from jobman.model.spec import LogCapture
 from jobman.model.state import Diagnostic, Problem, RunExit, RunLogs, RunUsage, Stream
@@ -18,6 +20,8 @@ from jobman.supervisor.tree import LivingTree, named
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jobman.clock import Clock
     from jobman.model.identity import ProcessIdentity
     from jobman.model.spec import JobSpec
@@ -176,7 +180,11 @@ class ActiveRun:
     def launch(self) -> None:
         """Fork the child up to its gate; a failure is kept as the result of the run, not raised."""
         spec = self.context.spec
-        environment = self._environment()
+        try:
+            environment = self._environment()
+        except SecretUnavailableError as error:
+            self._fail_with(Problem(Diagnostic.SECRET_UNAVAILABLE, str(error)))
+            return
         name, directory = raw(spec.executable), raw(spec.working_directory)
         found = process.resolve_executable(name, directory, environment.get(b"PATH"))
         if isinstance(found, LaunchFailure):
@@ -286,7 +294,8 @@ class ActiveRun:
             "JOBMAN_RUN_ID": self.run_id,
             "JOBMAN_RUN_NUMBER": str(self.number),
         }
-        return target_environment(self.context.inherited, self.context.spec, marks)
+        secrets = resolve_all(self.context.spec.environment.secrets, self.context.inherited)
+        return target_environment(self.context.inherited, self.context.spec, marks, secrets)
 
     def _admit_child(self, child: GatedChild, tree: LivingTree) -> None:
         self._tree = tree
@@ -298,7 +307,10 @@ class ActiveRun:
     def _fail(self, failure: LaunchFailure) -> None:
         spec = self.context.spec
         code, text = process.describe(failure, raw(spec.executable), raw(spec.working_directory))
-        self._problem = Problem(Diagnostic(code), text)
+        self._fail_with(Problem(Diagnostic(code), text))
+
+    def _fail_with(self, problem: Problem) -> None:
+        self._problem = problem
         self._stage = Stage.FAILED
 
     def _observe_exit(self, tree: LivingTree) -> None:
@@ -360,16 +372,22 @@ def raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def target_environment(inherited: dict[bytes, bytes], spec: JobSpec, marks: dict[str, str]) -> dict[bytes, bytes]:
-    """Return the target's environment: inherited, less removals, plus settings, plus what names the run (D34).
+def target_environment(
+    inherited: Mapping[bytes, bytes],
+    spec: JobSpec,
+    marks: Mapping[str, str],
+    secrets: Mapping[bytes, bytes] | None = None,
+) -> dict[bytes, bytes]:
+    """Return the target's environment: inherited, less removals, plus settings and secrets, plus what names the run.
 
-    ``JOBMAN_SUPERVISOR`` stays behind: it tells supervisors from targets. The marks win over settings of the same
-    name, because the tree of a run is recognised by them.
+    ``JOBMAN_SUPERVISOR`` stays behind: it tells supervisors from targets. The marks (D34) win over settings of the
+    same name, because the tree of a run is recognised by them.
     """
     environment = dict(inherited)
     environment.pop(b"JOBMAN_SUPERVISOR", None)
     for name in spec.environment.removals:
         environment.pop(raw(name), None)
-    for name, value in (*spec.environment.assignments, *marks.items()):
-        environment[raw(name)] = raw(value)
+    environment.update((raw(name), raw(value)) for name, value in spec.environment.assignments)
+    environment.update(secrets or {})
+    environment.update((raw(name), raw(value)) for name, value in marks.items())
     return dict(sorted(environment.items()))
