@@ -49,12 +49,12 @@ class Leaf:
         return dict(self._schema)
 
 
-def integer(minimum: int, maximum: int = INT64_MAX, what: str = "number") -> Leaf:
+def integer(minimum: int, maximum: int = INT64_MAX, what: str = "a number") -> Leaf:
     """A plain decimal integer within bounds."""
     return Leaf(scalars.integer(minimum, maximum, what), type="integer", minimum=minimum, maximum=maximum)
 
 
-def integer_limit(minimum: int, maximum: int = INT64_MAX, what: str = "number") -> Leaf:
+def integer_limit(minimum: int, maximum: int = INT64_MAX, what: str = "a number") -> Leaf:
     """A plain decimal integer within bounds, or ``unlimited``."""
     bounds = {"type": "integer", "minimum": minimum, "maximum": maximum}
     return Leaf(scalars.integer_limit(minimum, maximum, what), anyOf=[bounds, {"const": UNLIMITED}])
@@ -78,7 +78,7 @@ PositiveDuration = Annotated[str, Leaf(scalars.positive_duration, **_DURATION)]
 DurationLimit = Annotated[str, Leaf(scalars.duration_limit, anyOf=[_DURATION, _NO_LIMIT])]
 ByteLimit = Annotated[Limit, Leaf(scalars.byte_limit, anyOf=[{"type": "integer", "minimum": 0}, _BYTES, _NO_LIMIT])]
 Size = Annotated[int, Leaf(scalars.positive_size, anyOf=[{"type": "integer", "minimum": 1}, _BYTES])]
-SlotLimit = Annotated[Limit, integer_limit(1, MAX_SLOTS, "number of slots")]
+SlotLimit = Annotated[Limit, integer_limit(1, MAX_SLOTS, "a number of slots")]
 CountLimit = Annotated[Limit, integer_limit(0)]
 RunLimit = Annotated[Limit, integer_limit(1)]
 Bool = Annotated[bool, Leaf(scalars.boolean, type="boolean")]
@@ -90,7 +90,7 @@ EnvironmentName = Annotated[str, Leaf(scalars.environment_name, **_VARIABLE)]
 AbsolutePath = Annotated[str, Leaf(scalars.absolute_path, type="string", pattern="^/")]
 AnyPath = Annotated[str, Leaf(scalars.path, type="string", minLength=1)]
 Time = Annotated[str, Leaf(scalars.timestamp, type="string", format="date-time")]
-ExitCode = Annotated[int, integer(0, 255, "exit code")]
+ExitCode = Annotated[int, integer(0, 255, "an exit code")]
 Signal = Annotated[str, Leaf(scalars.signal_name, type="string")]
 SecretReference = Annotated[str, Leaf(scalars.secret_reference, **_REFERENCE)]
 Pattern = Annotated[str, Leaf(patterns.checked, **_REGULAR_EXPRESSION)]

@@ -24,7 +24,7 @@ _DURATION = "expected a duration as text, such as 90s, 1h30m or 2d"
 _SIZES = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
 _SIZE = "expected bytes such as 1048576, 4KiB or 1GiB"
 _LONGEST_NUMBER = 19
-_NAME = f"a name is letters, digits, dots, dashes and underscores, at most {NAME_BYTES}"
+_NAME = f"expected a name of letters, digits, dots, dashes and underscores, at most {NAME_BYTES}"
 
 
 class Unreadable:
@@ -60,19 +60,20 @@ def duration_limit(value: object) -> str:
         raise ValueError(f"{_DURATION}, or unlimited") from None
 
 
-def integer(minimum: int, maximum: int = INT64_MAX, what: str = "number") -> Callable[[object], int]:
+def integer(minimum: int, maximum: int = INT64_MAX, what: str = "a number") -> Callable[[object], int]:
     """A plain decimal integer within bounds."""
-    upper = f" to {maximum}" if maximum < INT64_MAX else " on"
+    bounds = f"{what} from {minimum}" + (f" to {maximum}" if maximum < INT64_MAX else " on")
+    expected = f"the integer {minimum}" if minimum == maximum else bounds
 
     def check(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
             return value
-        raise ValueError(f"expected a {what} from {minimum}{upper}")
+        raise ValueError(f"expected {expected}")
 
     return check
 
 
-def integer_limit(minimum: int, maximum: int = INT64_MAX, what: str = "number") -> Callable[[object], int | str]:
+def integer_limit(minimum: int, maximum: int = INT64_MAX, what: str = "a number") -> Callable[[object], int | str]:
     """A plain decimal integer within bounds, or ``unlimited``."""
     check_integer = integer(minimum, maximum, what)
 
@@ -150,7 +151,7 @@ def label(value: object) -> str:
 def name(value: object) -> str:
     """A configured name: of a pool, a job spec, a profile, a secret, a condition, a notifier, a tag or a group."""
     if not isinstance(value, str) or not _is_name(value):
-        raise ValueError(f"expected a name: {_NAME}")
+        raise ValueError(_NAME)
     return value
 
 

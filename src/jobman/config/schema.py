@@ -211,7 +211,7 @@ class Admission(Block):
     """Which slots a run takes."""
 
     pool: Name | None = None
-    slots: Annotated[int, integer(1, MAX_SLOTS, "number of slots")] = 1
+    slots: Annotated[int, integer(1, MAX_SLOTS, "a number of slots")] = 1
 
 
 class Completion(Block):

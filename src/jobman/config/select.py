@@ -53,7 +53,7 @@ def look_up(named: Block, flag: str, name: str) -> Any:  # the kind of object de
     """
     if name in named:
         return named[name]
-    known = ", ".join(sorted(named)) or "none is configured"
+    known = f"expected {', '.join(sorted(named))}" if named else "none is configured"
     raise UsageError(detail=f"{flag}: unknown name {name!r}: {known}")
 
 

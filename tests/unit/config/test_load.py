@@ -156,7 +156,7 @@ def test_a_key_or_a_shape_that_is_not_known_is_refused(sources: Sources, text: s
 
 @pytest.mark.parametrize("version", ["2", "0", "'1'", '"1"', "!!int '1'", "1.0", "0x1", "01", "null", "", "[1]", "one"])
 def test_the_version_of_the_schema_is_the_plain_integer_one(sources: Sources, version: str) -> None:
-    assert sources.refusal(f"schema_version: {version}\n").endswith(": schema_version: expected a number from 1 to 1")
+    assert sources.refusal(f"schema_version: {version}\n").endswith(": schema_version: expected the integer 1")
 
 
 @pytest.mark.parametrize("name", ["a", "7", "GPU", "a.b-c_d", "0-", "x" * 128])
@@ -169,7 +169,7 @@ def test_any_other_name_of_a_pool_is_refused(sources: Sources, name: str) -> Non
     said = sources.refusal(f"concurrency:\n  pools:\n    '{name}': 2\n")
 
     assert said.startswith("3:")
-    assert f"concurrency.pools.{name}: expected a name: a name is letters, digits, dots, dashes and" in said
+    assert f"concurrency.pools.{name}: expected a name of letters, digits, dots, dashes and" in said
 
 
 def test_a_later_source_wins_over_an_earlier_one(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
