@@ -67,7 +67,13 @@ _LISTS = (
 # Flags for which "unlimited" is a word; for the others no limit is what they are without a value.
 _TAKE_UNLIMITED = frozenset(("max-runs", "success-target", "failure-limit", "log-retention"))
 # Values of flags that this version does not have, and that say what happens without them.
-_AS_WITHOUT = (("stdin", "null"), ("leave-descendants", "false"), ("force-after-grace", "true"))
+_AS_WITHOUT = (
+    ("stdin", "null"),
+    ("force-after-grace", "true"),
+    ("drain-timeout", "10s"),
+    ("leave-descendants", "false"),
+    ("log-capture", "both"),
+)
 # What --retries decides itself.
 _BY_RETRIES = ("max-runs", "failure-limit", "success-target", "retryable-exit-code")
 _FILE_KINDS = {"file": FileKind.REGULAR}

@@ -44,7 +44,6 @@ def run(parsed: Parsed) -> int:
 
 
 def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> Store:
-    from jobman.cli.commands._backend import clock
     from jobman.cli.commands._spec import settle, specify
     from jobman.config.load import load
     from jobman.service.submit import submit
@@ -53,6 +52,8 @@ def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> 
     store = open_store(root)
     configured = load(parsed.value("config"), root, clock())
     stdin_path = _stdin_path(parsed)
+    store, clock = open_store(root), SystemClock()
+    configured = load(parsed.value("config"), root, clock)
     if any(parsed.given(flag) for flag in _NAMING) or "retention" in configured.stated:
         from jobman.cli.commands._configured import request  # only for those who name something
 
@@ -63,7 +64,7 @@ def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> 
         spec = specify(parsed, directory, stdin_path)
     _apply_limits(configured, store)
     spec = settle(parsed, store, spec)
-    out(submit(store, candidate, spec, clock()) + "\n")
+    out(submit(store, candidate, spec, clock) + "\n")
     return store
 
 

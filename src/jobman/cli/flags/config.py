@@ -57,7 +57,8 @@ class ConfigSchema(Command):
     path = ("config", "schema")
     summary = "Print the JSON Schema of a configuration file, for editors."
     synopsis = ("config schema",)
-    examples = (("jobman config schema > jobman.schema.json", "Keep the schema for an editor."),)
+    text = ("An editor that is given it completes keys and underlines mistakes; rules between keys are not in it.",)
+    examples = (("jobman config schema", "Print the schema, to keep it in a file for an editor."),)
     exits = (0, 2)
 
 
