@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.config import schema, trees
-from jobman.config.check import check
+from jobman.config import trees
 from jobman.config.load import VARIABLES
 from jobman.config.strict_yaml import read
 from jobman.errors import InvalidConfigError
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from jobman.config.load import File
-    from jobman.config.schema import Path
+    from jobman.config.schema import Configuration
     from jobman.config.strict_yaml import Value
 
 _ROOTS = "trusted_project_roots"
@@ -45,11 +44,14 @@ class Reader:
             ConfigFileError: a file cannot be read.
             InvalidConfigError: a file breaks a rule by itself.
         """
+        read_files = [(file.kind, self._tree(file)) for file in files]
+        from jobman.config.places import validated  # loads pydantic, and what is no YAML does not get there
+
         roots: list[str] = []
-        for file in files:
-            found = schema.stated(_validated(self._tree(file)))
-            if file.kind in _MAY_TRUST:
-                roots = found.get(_ROOTS, roots)
+        for kind, tree in read_files:
+            configuration = validated(tree)
+            if kind in _MAY_TRUST and _ROOTS in tree.members:
+                roots = configuration.trusted_project_roots
         return roots
 
     def stated(self, files: Sequence[File], variables: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -59,20 +61,20 @@ class Reader:
             ConfigFileError: a file cannot be read.
             InvalidConfigError: a source breaks a rule, or they do together.
         """
-        return schema.stated(self.checked(self.parts(files, variables)))
+        configuration = self.checked(self.parts(files, variables))
+        from jobman.config.schema import stated  # as above
 
-    def checked(self, parts: Sequence[Part]) -> schema.Configuration:
+        return stated(configuration)
+
+    def checked(self, parts: Sequence[Part]) -> Configuration:
         """Return what all parts say together, as a value with defaults."""
+        from jobman.config.places import checked, validated  # as above
+
         tree = trees.mapping({}, "")
         for part in parts:
-            _validated(part.tree)
+            validated(part.tree)
             tree = trees.merged(tree, part.tree)
-        configuration = _validated(tree)
-        try:
-            check(schema.stated(configuration))
-        except schema.Finding as finding:
-            raise _placed(tree, finding) from None
-        return configuration
+        return checked(tree)
 
     def parts(self, files: Sequence[File], variables: Sequence[tuple[str, str]]) -> list[Part]:
         """Return the sources in ascending precedence."""
@@ -90,33 +92,6 @@ class Reader:
                 raise InvalidConfigError(where=roots.where, detail=detail)
             self._trees[file.path] = tree
         return self._trees[file.path]
-
-
-def _validated(tree: Value) -> schema.Configuration:
-    try:
-        return schema.validated(trees.plain(tree))
-    except schema.Finding as finding:
-        raise _placed(tree, finding) from None
-
-
-def _placed(tree: Value, finding: schema.Finding) -> InvalidConfigError:
-    """Return what was found with its place; of several problems the first in the order of lines."""
-    path, detail = min(finding.problems, key=lambda problem: _order(trees.place(tree, problem[0])))
-    where = trees.place(tree, path)
-    # The name of a variable is both the place and the key.
-    return InvalidConfigError(where=where, detail=detail if where in VARIABLES else f"{_dotted(path)}{detail}")
-
-
-def _order(where: str) -> tuple[str, int, int]:
-    path, line, column = ("::" + where).rsplit(":", 2)
-    return (path, int(line), int(column)) if line.isdigit() and column.isdigit() else (where, 0, 0)
-
-
-def _dotted(path: Path) -> str:
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return f"{text[1:]}: " if text else ""
 
 
 def _environment(variables: Sequence[tuple[str, str]]) -> Value:

@@ -52,6 +52,10 @@ from jobman.config.leaves import (
 )
 from jobman.config.scalars import UNLIMITED
 
+# What need not be given and has no default; not an optional type, which would take null for a value.
+ABSENT: Any = Field(default_factory=lambda: None)
+SENDER: Any = Field(alias="from", default_factory=lambda: None)
+
 
 class Block(BaseModel):
     """A mapping with known keys only."""
@@ -95,15 +99,15 @@ class Environment(Block):
 class FileExists(Block):
     """A path that is waited for."""
 
-    path: AnyPath | None = None
+    path: AnyPath = ABSENT
     type: Annotated[str, choice("any", "file", "directory", "symlink")] = "any"
 
 
 class Probe(Block):
     """A program that is asked."""
 
-    command: Command | None = None
-    working_directory: AbsolutePath | None = None
+    command: Command = ABSENT
+    working_directory: AbsolutePath = ABSENT
     environment: Environment = Environment()
     timeout: PositiveDuration = "30s"
     poll_interval: PositiveDuration = "1s"
@@ -115,11 +119,11 @@ class WaitCondition(Block):
     """What a first run waits for; of the last four keys, exactly the one that belongs to ``type``."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["type"]})
-    type: Annotated[str, choice("until", "delay", "file-exists", "probe")] | None = None
-    until: Time | None = None
-    delay: Duration | None = None
-    file_exists: FileExists | None = None
-    probe: Probe | None = None
+    type: Annotated[str, choice("until", "delay", "file-exists", "probe")] = ABSENT
+    until: Time = ABSENT
+    delay: Duration = ABSENT
+    file_exists: FileExists = ABSENT
+    probe: Probe = ABSENT
 
 
 class Retry(Block):
@@ -140,7 +144,7 @@ class CommandEnvironment(Block):
 class CommandNotifier(Block):
     """A program that is told."""
 
-    command: Command | None = None
+    command: Command = ABSENT
     environment: CommandEnvironment = CommandEnvironment()
     output_limit: Size = 65536
 
@@ -148,10 +152,10 @@ class CommandNotifier(Block):
 class HttpNotifier(Block):
     """An address that is posted to."""
 
-    url: FilledText | None = None
+    url: FilledText = ABSENT
     headers: dict[FilledText, Text] = {}
     secret_headers: dict[FilledText, Name] = {}
-    signing_secret: Name | None = None
+    signing_secret: Name = ABSENT
     allow_http: Bool = False
     allow_private_hosts: Bool = False
     follow_redirects: Bool = False
@@ -160,27 +164,27 @@ class HttpNotifier(Block):
 class SmtpNotifier(Block):
     """Somebody who is written to."""
 
-    address: FilledText | None = None
-    tls: Annotated[str, choice("starttls", "implicit")] | None = None
-    username: FilledText | None = None
-    password_secret: Name | None = None
-    sender: FilledText | None = Field(None, alias="from")
-    to: Annotated[list[FilledText], not_empty] | None = None
-    subject_prefix: Text | None = None
+    address: FilledText = ABSENT
+    tls: Annotated[str, choice("starttls", "implicit")] = ABSENT
+    username: FilledText = ABSENT
+    password_secret: Name = ABSENT
+    sender: FilledText = SENDER
+    to: Annotated[list[FilledText], not_empty] = ABSENT
+    subject_prefix: Text = ABSENT
 
 
 class Notifier(Block):
     """Who is told of events; of the last three keys, exactly the one that belongs to ``type``."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["type"]})
-    type: Annotated[str, choice("command", "http", "smtp")] | None = None
+    type: Annotated[str, choice("command", "http", "smtp")] = ABSENT
     events: Events = []
     timeout: PositiveDuration = "10s"
     budget: PositiveDuration = "1m0s"
     retry: Retry = Retry()
-    command: CommandNotifier | None = None
-    http: HttpNotifier | None = None
-    smtp: SmtpNotifier | None = None
+    command: CommandNotifier = ABSENT
+    http: HttpNotifier = ABSENT
+    smtp: SmtpNotifier = ABSENT
 
 
 class Stop(Block):
@@ -204,13 +208,13 @@ class Wait(Block):
 
     mode: Annotated[str, choice("all", "any")] = "all"
     conditions: Names = []
-    abort_at: Time | None = None
+    abort_at: Time = ABSENT
 
 
 class Admission(Block):
     """Which slots a run takes."""
 
-    pool: Name | None = None
+    pool: Name = ABSENT
     slots: Annotated[int, integer(1, MAX_SLOTS, "a number of slots")] = 1
 
 
@@ -250,7 +254,7 @@ class Logging(Block):
     capture: Annotated[str, choice("both", "stdout", "stderr", "none")] = "both"
     segment_bytes: ByteLimit = UNLIMITED
     segments_per_run: Annotated[Limit, integer_limit(1, 65535)] = UNLIMITED
-    completed_log_max_age: DurationLimit | None = None
+    completed_log_max_age: DurationLimit = ABSENT
 
 
 class Notification(Block):
@@ -263,11 +267,11 @@ class Notification(Block):
 class Job(Block):
     """Everything that a job may be configured with."""
 
-    command: Command | None = None
-    name: Label | None = None
+    command: Command = ABSENT
+    name: Label = ABSENT
     tags: Names = []
     groups: Names = []
-    working_directory: AbsolutePath | None = None
+    working_directory: AbsolutePath = ABSENT
     environment: Environment = Environment()
     stdin: Annotated[str, Leaf(scalars.stdin, enum=["null", "live", None])] = "null"
     stop: Stop = Stop()
@@ -290,7 +294,7 @@ class JobSpec(Job):
 class Profile(Block):
     """Changes to a job under a name: what is not stated stays what it is."""
 
-    job_spec: Name | None = None
+    job_spec: Name = ABSENT
     overrides: Job = Job()
 
 
@@ -382,8 +386,4 @@ def _keys(path: Path) -> tuple[str, ...]:
 
 
 def _model(kind: Any) -> type[Block] | None:
-    candidates = (kind, *get_args(kind))
-    # A list or a mapping of blocks is none; an optional block is one.
-    if getattr(kind, "__origin__", None) in (list, dict):
-        return None
-    return next((one for one in candidates if isinstance(one, type) and issubclass(one, Block)), None)
+    return kind if isinstance(kind, type) and issubclass(kind, Block) else None

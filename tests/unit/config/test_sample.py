@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from jsonschema import Draft202012Validator
 from jobman.config import paths
 from jobman.config.load import VARIABLES, load
 from jobman.config.schema import json_schema
+from jobman.errors import InvalidConfigError
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "examples" / "jobman.yml"
@@ -29,6 +31,11 @@ def _no_other_source(no_source: Path) -> None:
 def uncommented() -> str:
     """Return the sample with every key in force; prose has a space after its hash."""
     return re.sub(r"^( *)#(?! |$)", r"\1", SAMPLE.read_text(), flags=re.MULTILINE)
+
+
+def read_sample() -> Any:
+    """Return the sample with every key in force, times as text."""
+    return yaml.safe_load(re.sub(r"(\S+Z)$", r"'\1'", uncommented(), flags=re.MULTILINE))
 
 
 def keys_of(schema: dict[str, Any]) -> Iterator[str]:
@@ -53,8 +60,7 @@ def test_the_sample_is_valid_with_every_line_uncommented(tmp_path: Path) -> None
 
 def test_the_sample_keeps_the_schema_for_editors() -> None:
     """JSON knows no dates: an editor sees the text."""
-    times = re.compile(r"(\S+Z)$", re.MULTILINE)
-    document = yaml.safe_load(times.sub(r"'\1'", uncommented()))
+    document = read_sample()
     Draft202012Validator.check_schema(json_schema())
 
     assert [error.message for error in Draft202012Validator(json_schema()).iter_errors(document)] == []
@@ -70,3 +76,34 @@ def test_every_key_is_in_the_sample_and_on_the_page() -> None:
 
 def test_every_variable_and_the_system_file_are_on_the_page() -> None:
     assert [name for name in (*VARIABLES, SYSTEM_CONFIG) if f"`{name}`" not in PAGE] == []
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of every value, the document aside."""
+    if path:
+        yield path
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in pairs:
+        yield from places(member, (*path, key))
+
+
+def replaced(value: Any, path: tuple[str | int, ...], by: object) -> Any:
+    """Return a document with another value at one place."""
+    if not path:
+        return by
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(value[path[0]], path[1:], by)
+    return copy
+
+
+def test_no_value_of_the_sample_can_be_a_fraction_or_nothing_and_the_key_is_named(tmp_path: Path) -> None:
+    """No key takes anything it should not, and each refusal says where."""
+    file, document = tmp_path / "jobman.yml", read_sample()
+    for path in places(document):
+        # What is nothing is no value either, but for stdin, where it is a word.
+        by = 1.5 if path[-1] == "stdin" or len(path) % 2 else None
+        file.write_text(json.dumps(replaced(document, path, by)))
+        with pytest.raises(InvalidConfigError) as caught:
+            load(str(file))
+        keys = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+        assert f": {keys[1:]}: expected " in str(caught.value)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, get_args, get_origin
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from jobman.config.leaves import EVENTS
 from jobman.config.report import effective, with_origins
 from jobman.config.schema import Configuration, validated
+from jobman.errors import InvalidConfigError
 
 pytestmark = pytest.mark.usefixtures("no_source")
 DEFAULTS = {
@@ -73,3 +78,53 @@ def test_every_value_has_an_origin(tmp_path: Path, no_source: Path, monkeypatch:
     assert report["config"]["retention"]["max_jobs"] == 7
     assert report["config"]["retention"]["completed_log_max_age"] == "48h0m0s"
     assert "secrets" not in origins, "an empty mapping has none"
+
+
+def contents(schema: Any = None) -> st.SearchStrategy[Any]:
+    """Documents that have the keys of a configuration, and almost anything under them."""
+    scalar = st.sampled_from(SCALARS)
+    kinds: list[st.SearchStrategy[Any]] = [scalar, st.lists(scalar, max_size=2)]
+    if isinstance(schema, type) and issubclass(schema, BaseModel):
+        fields = {field.alias or name: field.annotation for name, field in schema.model_fields.items()}
+        known = {name: contents(annotation) for name, annotation in fields.items()}
+        kinds = [st.fixed_dictionaries({}, optional=known)] * 4 + kinds
+    elif get_origin(schema) in (dict, list):
+        member = contents(get_args(schema)[-1])
+        names = st.sampled_from(("a", "b", "A", "a b"))
+        made = (
+            st.lists(member, max_size=2) if get_origin(schema) is list else st.dictionaries(names, member, max_size=2)
+        )
+        kinds = [made] * 4 + kinds
+    elif get_args(schema):
+        kinds = [contents(next(one for one in get_args(schema) if one is not type(None)))]
+    return st.one_of(kinds)
+
+
+SCALARS = (
+    *("a", "b", "10s", "unlimited", "A", "env:A", "/x", "until", "delay", "probe", "http", "smtp", "command", "x@y"),
+    *("https://[", "a:1", "job_failed", "success", "(", "", "\u2028", 0, 1, -1, 2**70, 1.5, True, None),
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=contents(Configuration))
+def test_any_document_is_a_configuration_or_is_refused_with_its_place(tmp_path: Path, content: Any) -> None:
+    """Nothing crashes, and what is accepted says the same when it is written out and read again."""
+    file = tmp_path / "jobman.yml"
+    file.write_text(json.dumps(content))
+    where, shown = read(file)
+    assert where.startswith(str(file))
+    if shown is not None:
+        file.write_text(json.dumps(shown))
+        assert read(file) == (str(file), shown)
+
+
+def read(file: Path) -> tuple[str, Any]:
+    """Return what a file comes to, without what is not there; or where it is refused, and None."""
+    try:
+        shown = effective(str(file))
+    except InvalidConfigError as refused:
+        return str(refused.fields["where"]), None
+    for spec in shown["job_specs"].values():
+        spec["logging"] = {name: value for name, value in spec["logging"].items() if value is not None}
+    return str(file), shown
