@@ -11,6 +11,7 @@ import os
 
 from jobman.clock import SystemClock
 from jobman.config.paths import config_files
+from jobman.errors import InvalidConfigError
 from jobman.policy.limits import StatedLimits
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -133,8 +134,26 @@ def file_at(kind: str, path: str, *, required: bool) -> File | None:
 
 
 def present_variables() -> tuple[tuple[str, str], ...]:
-    """Return the variables that override something (K.7); all other ``JOBMAN_*`` names mean nothing here."""
-    return tuple((name, os.environ[name]) for name in VARIABLES if name in os.environ)
+    """Return the variables that override something (K.7); all other ``JOBMAN_*`` names mean nothing here.
+
+    Raises:
+        InvalidConfigError: one of them is given twice, and nobody can say which is meant.
+    """
+    present = tuple((name, os.environ[name]) for name in VARIABLES if name in os.environ)
+    if present:
+        _refuse_duplicates(present)
+    return present
+
+
+def _refuse_duplicates(variables: tuple[tuple[str, str], ...]) -> None:
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            given = file.read().split(b"\0")
+    except OSError:
+        return
+    for name, _ in variables:
+        if sum(entry.startswith(name.encode() + b"=") for entry in given) > 1:
+            raise InvalidConfigError(where=name, detail="is given twice in the environment")
 
 
 def stated_limits(configured: Configured) -> StatedLimits:

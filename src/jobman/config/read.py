@@ -95,8 +95,7 @@ class Reader:
 
 
 def _environment(variables: Sequence[tuple[str, str]]) -> Value:
-    """Return the variables as a document; the same name twice in the environment is refused (K.7)."""
-    _refuse_duplicates([name for name, _ in variables])
+    """Return the variables as a document."""
     blocks: dict[str, dict[str, Value]] = {}
     for name, text in variables:
         block, _, key = name.removeprefix(_PREFIX).lower().partition("_")
@@ -109,14 +108,3 @@ def _variable(name: str, text: str) -> Value:
     if name not in _DURATIONS and text.isascii() and text.isdigit():
         return trees.integer(digits, name)
     return trees.text_value(text, name)
-
-
-def _refuse_duplicates(names: Sequence[str]) -> None:
-    try:
-        with open("/proc/self/environ", "rb") as file:
-            given = file.read().split(b"\0")
-    except OSError:
-        return
-    for name in names:
-        if sum(entry.startswith(name.encode() + b"=") for entry in given) > 1:
-            raise InvalidConfigError(where=name, detail="is given twice in the environment")
