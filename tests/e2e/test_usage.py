@@ -57,6 +57,10 @@ BAD_RUNS: dict[str, list[tuple[str | bytes, ...]]] = {
     "--job-timeout": [("x",), ("-5m",)],
     "--stop-grace": [("10",), ("s",), ("-1ns",)],
     "--drain-timeout": [("10",), ("-1s",), ("soon",)],
+    "--job-spec": [("",), ("none",)],
+    "--profile": [("",), ("none",)],
+    "--wait-condition": [("",), ("none",)],
+    "--secret-env": [("",), ("A",), ("=x",), ("A=none",)],
     "--wait": [],
     "--exit-code": [],
 }

@@ -1,9 +1,9 @@
 """The checked result of configuration files, kept beside the store: reading and checking them costs 100 ms, this 1 ms.
 
-One small JSON file per set of sources in ``cache/`` of the state directory. It names everything that the result depends
-on: version, path, device, inode, size and times of every file, and the variables. Whatever does not match, is damaged
-or is not ours is as good as none. Nothing is kept of a file younger than 2 s: it may change again without its times
-telling (they have the resolution of the kernel's clock).
+One small JSON file per set of sources in ``cache/`` of the state directory, after a line with its checksum. It names
+everything that the result depends on: version, path, device, inode, size and times of every file, and the variables.
+Whatever does not match, is damaged or is not ours is as good as none. Nothing is kept of a file younger than 2 s: it
+may change again without its times telling (they have the resolution of the kernel's clock).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PREFIX = "config-"
 _MOST_FILES = 32
 _MOST_BYTES = 8 << 20
 _YOUNG_NS = 2_000_000_000
-_NAMES = (1 << 61) - 1
+_PRIME = (1 << 61) - 1
 
 
 class Found(NamedTuple):
@@ -51,8 +51,9 @@ class Cache:
         """Return what is remembered of exactly these sources."""
         key = _key(files, variables)
         try:
-            document = _parse(self._read(self._path(files)))
-            if document["key"] != key:
+            checksum, text = self._read(self._path(files)).split("\n", 1)
+            document = _parse(text)
+            if document["key"] != key or int(checksum, 16) != _number(text.encode("ascii")):
                 return None
             return Found(document["roots"], document["stated"])
         except (OSError, ValueError, StopIteration, LookupError, TypeError, RecursionError):
@@ -65,16 +66,15 @@ class Cache:
         oldest_ns = self._clock.wall_ns() - _YOUNG_NS
         if not all(file.signature and max(file.signature[3:]) < oldest_ns for file in files):
             return
-        text = dump({"key": _key(files, variables), "roots": roots, "stated": stated})
+        data = dump({"key": _key(files, variables), "roots": roots, "stated": stated}).encode("ascii")
         try:
-            self._write(self._path(files), text.encode("ascii"))
+            self._write(self._path(files), b"%x\n%b" % (_number(data), data))
         except OSError:
             pass  # a full or read-only disk: the next one reads again
 
     def _path(self, files: Sequence[File]) -> str:
-        # Not a secret, only a name that differs: hashing would cost an import.
         named = "\0".join(f"{file.kind}:{file.path}" for file in files)
-        return f"{self._directory}/{_PREFIX}{int.from_bytes(os.fsencode(named), 'big') % _NAMES:016x}.json"
+        return f"{self._directory}/{_PREFIX}{_number(os.fsencode(named)):016x}.json"
 
     def _read(self, path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -116,6 +116,11 @@ class Cache:
                 os.unlink(f"{self._directory}/{name}")
             except FileNotFoundError:
                 pass  # somebody else has had the same thought
+
+
+def _number(data: bytes) -> int:
+    """Return a number that tells other data apart; nobody is to be kept out by it, and hashing costs an import."""
+    return int.from_bytes(data, "big") % _PRIME
 
 
 def _key(files: Sequence[File], variables: Variables) -> list[Any]:

@@ -91,12 +91,16 @@ def test_whatever_the_result_depends_on_makes_it_be_read_again(
     assert not place.reads_again()
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "other", "deep", "readable", "link", "twice", "directory"])
+@pytest.mark.parametrize(
+    "damage", ["empty", "cut", "other", "changed", "deep", "readable", "link", "twice", "directory"]
+)
 def test_what_is_damaged_or_not_ours_is_as_good_as_none(place: Place, tmp_path: Path, damage: str) -> None:
     (entry,) = place.remembered()
     data = entry.read_bytes()
-    if damage in ("empty", "cut", "other", "deep"):
-        entry.write_bytes({"empty": b"", "cut": data[:-2], "other": b"[1]", "deep": b"[" * 200_000}[damage])
+    damaged = {"empty": b"", "cut": data[:-2], "other": b"1\n[1]", "deep": b"1\n" + b"[" * 200_000}
+    damaged["changed"] = data.replace(b'"max_active_slots":3', b'"max_active_slots":7')
+    if damage in damaged:
+        entry.write_bytes(damaged[damage])
     elif damage == "readable":
         entry.chmod(0o644)
     elif damage == "link":
