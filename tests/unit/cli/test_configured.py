@@ -15,7 +15,7 @@ from jobman.config.schema import JobSpec as Schema
 from jobman.errors import InvalidSpecError, UsageError
 from jobman.model.scalars import MINUTE, SECOND
 from jobman.model.secrets import SecretVariable
-from jobman.model.spec import Backoff, Delay, Environment, JobSpec, Limit
+from jobman.model.spec import Backoff, Delay, Environment, JobSpec, Limit, StdinPolicy, StopPolicy
 from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits
 
 DIRECTORY = "/here"
@@ -38,7 +38,8 @@ job_specs:
     groups: [g]
     working_directory: /srv
     environment: {set: {A: '1', B: '1'}, unset: [X], secrets: {S: one}}
-    stop: {grace_period: 20s}
+    stdin: live
+    stop: {grace_period: 20s, drain_timeout: 1s, leave_descendants: true}
     dependencies: []
     wait: {mode: any, conditions: [soon, up], abort_at: 2027-02-01T00:00:00Z}
     admission: {pool: gpu, slots: 2}
@@ -65,7 +66,8 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def spec_of(stated: Any, *words: str) -> JobSpec:
     """Return the specification of ``jobman run WORDS``."""
     wanted = _configured.request(parse(["run", *words]), stated, DIRECTORY)
-    return wanted.complete(specify(wanted.flags, DIRECTORY, wanted.waits))
+    path = wanted.flags.value("stdin-file") or None
+    return wanted.complete(specify(wanted.flags, DIRECTORY, path, configured=wanted.waits))
 
 
 def test_every_key_of_a_job_spec_reaches_the_job(stated: Any) -> None:
@@ -75,8 +77,8 @@ def test_every_key_of_a_job_spec_reaches_the_job(stated: Any) -> None:
     assert (spec.tags, spec.groups, spec.working_directory) == (("a", "z"), ("g",), "/srv")
     secrets = (SecretVariable("S", "env", "ONE"),)
     assert spec.environment == Environment((("A", "1"), ("B", "1")), ("X",), secrets)
-    assert spec.stop.grace_ns == 20 * SECOND
-    assert spec.stop.force_after_grace, "D8: a grace period says nothing of what comes after it"
+    assert spec.stop == StopPolicy(20 * SECOND, force_after_grace=True, drain_ns=SECOND, leave_descendants=True), "D8"
+    assert spec.stdin == StdinPolicy.LIVE
     assert (spec.pool, spec.slots) == ("gpu", 2)
     assert spec.completion[:3] == (Limit(None), Limit(2), Limit(5))
     rules = spec.classification
@@ -122,6 +124,16 @@ def test_flags_win_over_the_configuration(stated: Any) -> None:
     assert spec.stop.grace_ns == SECOND
     assert (spec.failure_delay.base_ns, spec.success_delay.base_ns) == (9 * SECOND, 2 * SECOND)
     assert spec.working_directory == DIRECTORY, "run.py has made --cwd absolute"
+
+
+def test_the_client_decides_alone_what_a_job_in_the_foreground_reads(stated: Any) -> None:
+    quiet = {"profiles": {"quiet": {"overrides": {"stdin": "null", "stop": {"force_after_grace": False}}}}}
+
+    assert spec_of(quiet, "--profile", "quiet", "--foreground", "--", "x").stdin == StdinPolicy.LIVE
+    assert spec_of(stated, "--job-spec", "all", "--stdin", "null").stdin == StdinPolicy.NULL
+    assert spec_of(stated, "--job-spec", "all", "--stdin-file", "/x").stdin == StdinPolicy.FILE
+    spec = spec_of(quiet, "--profile", "quiet", "--stop-grace", "1s", "--", "x")
+    assert (spec.stop.grace_ns, spec.stop.force_after_grace) == (SECOND, False), "O.35"
 
 
 def test_retries_decide_alone_how_often(stated: Any) -> None:
@@ -205,7 +217,4 @@ def test_every_key_of_a_job_has_a_flag_or_is_known_to_need_none() -> None:
     assert {flag for _, flag in rows} - known <= LATER
 
 
-LATER = {
-    *("stdin", "force-after-grace", "drain-timeout", "leave-descendants"),
-    *("log-capture", "log-segment-bytes", "log-segments", "log-retention", "notify", "notify-on"),
-}
+LATER = {"log-capture", "log-segment-bytes", "log-segments", "log-retention", "notify", "notify-on"}

@@ -67,15 +67,11 @@ _LISTS = (
 # Flags for which "unlimited" is a word; for the others no limit is what they are without a value.
 _TAKE_UNLIMITED = frozenset(("max-runs", "success-target", "failure-limit", "log-retention"))
 # Values of flags that this version does not have, and that say what happens without them.
-_AS_WITHOUT = (
-    ("stdin", "null"),
-    ("force-after-grace", "true"),
-    ("drain-timeout", "10s"),
-    ("leave-descendants", "false"),
-    ("log-capture", "both"),
-)
+_AS_WITHOUT = (("log-capture", "both"),)
 # What --retries decides itself.
 _BY_RETRIES = ("max-runs", "failure-limit", "success-target", "retryable-exit-code")
+# What --foreground decides itself.
+_BY_CLIENT = ("stdin",)
 _FILE_KINDS = {"file": FileKind.REGULAR}
 
 
@@ -154,8 +150,8 @@ def _flag_values(parsed: Parsed, job: Block) -> dict[str, str | tuple[str, ...]]
     dependencies = [f"{one['job']}={','.join(one['outcomes'])}" for one in job.get("dependencies", ())]
     if dependencies:
         values["after-outcome"] = tuple(dependencies)
-    without_retries = {flag: text for flag, text in values.items() if flag not in _BY_RETRIES}
-    return _offered(parsed, without_retries if parsed.given("retries") else values)
+    decided = (*(_BY_RETRIES if parsed.given("retries") else ()), *(_BY_CLIENT if parsed.value("foreground") else ()))
+    return _offered(parsed, {flag: text for flag, text in values.items() if flag not in decided})
 
 
 def _offered(parsed: Parsed, values: dict[str, str | tuple[str, ...]]) -> dict[str, str | tuple[str, ...]]:

@@ -49,10 +49,8 @@ def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> 
     from jobman.service.submit import submit
     from jobman.store.connection import open_store
 
-    store = open_store(root)
-    configured = load(parsed.value("config"), root, clock())
-    stdin_path = _stdin_path(parsed)
     store, clock = open_store(root), SystemClock()
+    stdin_path = _stdin_path(parsed)
     configured = load(parsed.value("config"), root, clock)
     if any(parsed.given(flag) for flag in _NAMING) or "retention" in configured.stated:
         from jobman.cli.commands._configured import request  # only for those who name something
