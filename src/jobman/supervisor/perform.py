@@ -28,8 +28,9 @@ from jobman.store.dependencies import dependents_to_wake, record_observations
 from jobman.supervisor import admission
 from jobman.supervisor.commits import Commits
 from jobman.supervisor.conditions import ConditionWatch
+from jobman.supervisor.environment import target_environment
 from jobman.supervisor.probes import ProbeContext
-from jobman.supervisor.run import ActiveRun, RunContext, target_environment
+from jobman.supervisor.run import ActiveRun, RunContext
 from jobman.supervisor.stdin import StandardInput
 from jobman.values import TYPE_CHECKING
 

@@ -14,7 +14,7 @@ from jobman.config.secrets import resolve_all
 from jobman.errors import SecretUnavailableError
 from jobman.policy.conditions import EVALUATION_ERROR, PROBE_TIMEOUT, Evaluation
 from jobman.process import LaunchFailure, LaunchRequest
-from jobman.supervisor.run import raw
+from jobman.supervisor.environment import raw
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
