@@ -59,7 +59,6 @@ BAD_RUNS: dict[str, list[tuple[str | bytes, ...]]] = {
     "--drain-timeout": [("10",), ("-1s",), ("soon",)],
     "--job-spec": [("",), ("none",)],
     "--profile": [("",), ("none",)],
-    "--wait-condition": [("",), ("none",)],
     "--secret-env": [("",), ("A",), ("=x",), ("A=none",)],
     "--wait": [],
     "--exit-code": [],
