@@ -242,11 +242,11 @@ def test_a_probe_of_the_configuration_gets_its_own_secret(cli: Cli, file: Path) 
         "  shut: {type: probe, probe: {command: ['true'], fatal_on_error: true, environment: {secrets: {K: gone}}}}\n"
     )
     cli.environment["KEY"] = "7"
-    flags = ("--config", str(file), "--unset-env", "KEY", "--wait", "--wait-condition")
+    flags = ("--config", str(file), "--unset-env", "KEY", "--wait")
 
-    job = cli("run", *flags, "open", "--", "sh", "-c", "echo $KEY$K").out.strip()
+    job = cli("run", *flags, "--wait-condition", "open", "--", "sh", "-c", "echo $KEY$K").out.strip()
     assert cli("logs", job).out == "\n"
-    job = cli("run", *flags, "shut", *TRUE, status=1).out.strip()
+    job = cli("run", *flags, "--wait-condition", "shut", *TRUE, status=1).out.strip()
     assert cli("status", job).out.split("\t")[3] == "aborted"
 
 
