@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ROWS: dict[str, Callable[[Bed], list[Row]]] = {
     "run": startup.run,
+    "run_configured": startup.configured,
     "status": startup.status,
     "list": startup.listing,
     "waiting_memory": waiting.memory,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import apsw
@@ -13,6 +14,21 @@ if TYPE_CHECKING:
 
 _ROUNDS = 40
 _JOBS = 10_000
+_YOUNG_S = 2.5
+_CONFIGURATION = """\
+concurrency: {max_active_slots: 64, pools: {bench: 8}}
+secrets: {token: env:PATH}
+redaction: {patterns: ['sk-[a-z0-9]{16,}']}
+wait_conditions: {moment: {type: delay, delay: 0s}}
+job_specs:
+  bench:
+    command: ['true']
+    environment: {set: {MARK: bench}, secrets: {TOKEN: token}}
+    stop: {grace_period: 20s}
+    wait: {conditions: [moment]}
+    admission: {pool: bench}
+profiles: {patient: {job_spec: bench, overrides: {stop: {grace_period: 1m}}}}
+"""
 # Every table that describes a job, with its columns that name the job or another row of the copy.
 _TABLES = {
     "jobs": ("id", "supervisor_id"),
@@ -32,6 +48,28 @@ def run(bed: Bed) -> list[Row]:
         return taken_ns
 
     return [compare(bed, submit, name="run", what="jobman run -- true", budget=4.0)]
+
+
+def configured(bed: Bed) -> list[Row]:
+    """Measure what a configuration file that has not changed adds to ``jobman run``."""
+    file = f"{bed.scratch}/jobman.yml"
+    with open(file, "w", encoding="ascii") as opened:
+        opened.write(_CONFIGURATION)
+    if not bed.quick:
+        time.sleep(_YOUNG_S)  # a younger file is not remembered
+
+    def submit(*words: str) -> int:
+        taken_ns = bed.time(bed.words("run", *words))
+        bed.settle()
+        return taken_ns
+
+    named = ("--config", file, "--job-spec", "bench", "--profile", "patient")
+    with_ns, without_ns = interleave(
+        bed.pick(_ROUNDS, 3), lambda: submit(*named), lambda: submit("--pool", "bench", "--", "true")
+    )
+    added_ms = (with_ns - without_ns) / 1e6
+    measured, yardstick = milliseconds(with_ns), f"without {milliseconds(without_ns)}"
+    return [Row("run_configured", "jobman run --job-spec NAME", measured, yardstick, added_ms, 3.0, "ms")]
 
 
 def status(bed: Bed) -> list[Row]:

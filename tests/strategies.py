@@ -11,6 +11,7 @@ from jobman.model.events import Transition
 from jobman.model.identity import ProcessIdentity
 from jobman.model.ids import RANDOM_BYTES, new_id
 from jobman.model.scalars import INT64_MAX
+from jobman.model.secrets import SecretVariable
 from jobman.model.state import (
     Diagnostic,
     JobOutcome,
@@ -91,7 +92,12 @@ def environments(draw: st.DrawFn) -> specs.Environment:
     names = draw(st.lists(name, unique=True, max_size=5))
     border = draw(st.integers(0, len(names)))
     assignments = tuple((name, draw(os_texts())) for name in sorted(names[:border]))
-    return specs.Environment(assignments, tuple(sorted(names[border:])))
+    secret = st.builds(SecretVariable, name, st.just("env"), name) | st.builds(
+        SecretVariable, name, st.just("file"), st.sampled_from(("/run/secret", "/a b/\u00e9"))
+    )
+    secrets = draw(st.lists(secret, unique_by=lambda one: one.name, max_size=2))
+    free = sorted(one for one in secrets if one.name not in names)
+    return specs.Environment(assignments, tuple(sorted(names[border:])), tuple(free))
 
 
 def limits() -> st.SearchStrategy[specs.Limit]:

@@ -223,6 +223,12 @@ class StoreFailureError(JobmanError):
     template = "the store cannot be used: {detail}"
 
 
+class SecretUnavailableError(JobmanError):
+    """A secret cannot be had when it is needed; fields: ``variable``, ``source``, ``detail``."""
+
+    template = "secret missing: {source}, for {variable}, {detail}"
+
+
 class WorkingDirectoryError(JobmanError):
     """The directory from which a job is submitted is gone; fields: ``detail``."""
 

@@ -32,6 +32,7 @@ BAD: dict[str, Values] = {
     "wait-until": NO_TIME,
     "wait-delay": NO_DURATION,
     "wait-file": [("",)],
+    "wait-condition": [("",), ("none",)],
     "wait-mode": [("", *FILE), ("some", *FILE), ("ALL", *FILE), ("any",)],
     "wait-poll": [("0", *FILE), ("0s", *FILE), *((*words, *FILE) for words in NO_DURATION), ("1s",)],
     "wait-abort-at": [

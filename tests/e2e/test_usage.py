@@ -60,6 +60,9 @@ BAD_RUNS: dict[str, list[tuple[str | bytes, ...]]] = {
     "--log-segment-bytes": [("8EiB",)],
     "--log-segments": [("2",), ("2", "--log-segment-bytes", "0"), ("65536", "--log-segment-bytes", "1")],
     "--log-retention": [("-1s",)],
+    "--job-spec": [("",), ("none",)],
+    "--profile": [("",), ("none",)],
+    "--secret-env": [("",), ("A",), ("=x",), ("A=none",)],
     "--wait": [],
     "--exit-code": [],
 }

@@ -266,7 +266,7 @@ def test_a_member_of_another_type_is_refused_anywhere(name: str) -> None:
 def test_every_member_of_the_schemas_is_printed_or_belongs_to_a_feature_that_is_not_offered_yet() -> None:
     printed = {member for part in objects_of(json.loads(document("show-job", full_detail()))) for member in part}
     known: set[str] = set()
-    for path in SCHEMAS.glob("*.json"):
+    for path in SCHEMAS.glob("[!c]*.json"):  # the configuration is not ours to print in full; common is below
         for part in objects_of(json.loads(path.read_text("utf-8"))):
             if isinstance(part.get("properties"), dict) and part.get("type") == "object":
                 known |= part["properties"].keys()

@@ -35,7 +35,9 @@ def run(words: list[str]) -> int:
         _discard_output()
         return 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # a traceback would tell the user nothing
-        err(_told(error))
+        from jobman.cli.redacting import message  # after a failure
+
+        err(message(_told(error), words))
         return error.exit_status if isinstance(error, JobmanError) else _FAILED
 
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from jobman.cli.flags import Command, Flag, Operand
 
 
+# Flags that add to what a configuration says instead of replacing it.
+_ADDED = ("env", "after-outcome")
+
+
 class Parsed:
     """What a command line says.
 
@@ -56,6 +60,31 @@ class Parsed:
     def given(self, name: str) -> bool:
         """Say whether the flag ``name`` (without dashes) stands on the command line."""
         return name in self._given
+
+    def has(self, name: str) -> bool:
+        """Say whether the command has a flag ``name`` (without dashes)."""
+        return name in self._flags
+
+    def over(self, defaults: dict[str, str | tuple[str, ...]]) -> Parsed:
+        """Return the same command line over values that a configuration gives to flags, in the flags' own grammar.
+
+        What stands on the command line wins, or comes after them where ``_ADDED`` says so; all count as given.
+
+        Raises:
+            KeyError: the command has no such flag.
+            UsageError: a value is outside the grammar of its flag.
+        """
+        values: dict[str, Any] = {}
+        for name, text in defaults.items():
+            flag = self._flags[name]
+            words = (text,) if isinstance(text, str) else text
+            for value in (_convert(flag, word, "--" + name) for word in words):
+                before = values.get(name, ())
+                values[name] = (*before, *value) if isinstance(value, tuple) and isinstance(before, tuple) else value
+        added = {name: (*values[name], *self._given.get(name, ())) for name in _ADDED if name in values}
+        laid = Parsed(self.command, self._flags, {**values, **self._given, **added}, self._operands)
+        laid.positionals, laid.trailing = self.positionals, self.trailing
+        return laid
 
     def value(self, name: str) -> Any:  # the kind of the flag decides
         """Return the value of the flag ``name`` (without dashes), or its default.
@@ -266,9 +295,9 @@ class _Parser:
     def _target(self) -> tuple[str, ...] | None:
         if not self.command.target:
             return None
-        if not self.trailing:
+        if not self.trailing and not any(name in self.given for name in self.command.supplies_target):
             raise self._error(f"there is no command to run: jobman {self.command.synopsis[0]}")
-        return tuple(self.trailing)
+        return tuple(self.trailing or ())
 
     def _error(self, detail: str) -> UsageError:
         path = " ".join(self.command.path)

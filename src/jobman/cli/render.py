@@ -26,7 +26,7 @@ Cells = Sequence[str]
 def status(summary: Summary) -> str:
     """Return the line of ``status``: ID, name, phase, outcome and reason, separated by tabs."""
     job = summary.job
-    return "\t".join((job.id, _name(job.name), job.phase, job.outcome or "", printable(summary.reason))) + "\n"
+    return "\t".join((job.id, _name(job.name), job.phase, job.outcome or "", _reason(summary.reason))) + "\n"
 
 
 def table(rows: Iterable[Cells]) -> str:
@@ -119,7 +119,7 @@ def _job_fields(detail: Detail) -> Iterator[tuple[str, str]]:
 def _list_rows(listed: Listed) -> Iterator[Cells]:
     job = listed.summary.job
     submitted = format_timestamp(job.submitted_at_ns)
-    reason = printable(listed.summary.reason)
+    reason = _reason(listed.summary.reason)
     yield (job.id, _name(job.name), job.phase, job.outcome or "", submitted, reason)
     for run in listed.runs:
         yield (f"  run {run.id}", f"#{run.number}", run.phase, run.outcome or "", str(run.revision), "")
@@ -132,6 +132,10 @@ def _run_row(run: Run) -> Cells:
 
 def _name(name: str) -> str:
     return printable(redact_text(name, "name"))
+
+
+def _reason(reason: str) -> str:
+    return printable(redact_text(reason, "reason"))
 
 
 def _admission(admission: Admission | None) -> str:

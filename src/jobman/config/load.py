@@ -1,126 +1,168 @@
-"""What configuration says of concurrency, from every source (contract, K.1, K.4 and K.7; D9).
+"""What is configured, from every source (contract, K.1, K.2 and K.7; D9).
 
-The sources, in ascending precedence: the system file, the user file, the file of ``--config``, the environment. Without
-any of them this costs two ``stat`` calls; the YAML reader is loaded only for a file that exists.
+The sources, in ascending precedence: the system file, the user file, the project's file if it is trusted, the file of
+``--config``, the environment. On the start-up path of ``jobman run``: without a source this costs two ``stat`` calls,
+and with files that have not changed what `jobman.config.cache` costs. Everything else is `jobman.config.read`.
 """
 
 from __future__ import annotations
 
 import os
 
+from jobman.clock import SystemClock
 from jobman.config.paths import config_files
 from jobman.errors import InvalidConfigError
 from jobman.policy.limits import StatedLimits
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from jobman.config.strict_yaml import Value
+    from collections.abc import Mapping
+    from typing import Any
+
+    from jobman.clock import Clock
+    from jobman.config.cache import Cache, Found
 
 ENVIRONMENT = "JOBMAN_CONCURRENCY_MAX_ACTIVE_SLOTS"
-_LARGEST = 2**32 - 1
-_INTEGER = "tag:yaml.org,2002:int"
-_MAPPING = "tag:yaml.org,2002:map"
-_TEXT = "tag:yaml.org,2002:str"
-_NAME_BYTES = 128
+VARIABLES = (
+    ENVIRONMENT,
+    "JOBMAN_RETENTION_COMPLETED_METADATA_MAX_AGE",
+    "JOBMAN_RETENTION_COMPLETED_LOG_MAX_AGE",
+    "JOBMAN_RETENTION_MAX_JOBS",
+    "JOBMAN_RETENTION_MAX_RUNS_PER_JOB",
+    "JOBMAN_RETENTION_MAX_LOG_BYTES_PER_JOB",
+    "JOBMAN_RETENTION_MAX_TOTAL_LOG_BYTES",
+)
+PROJECT_FILE = ".jobman.yml"
 
 
-class Concurrency(NamedTuple):
-    """The limits that are stated, and how many sources were read, the built-in defaults included."""
+class File(NamedTuple):
+    """A configuration file that is there: its kind, its path, and what tells that it has not changed."""
 
-    limits: StatedLimits
-    sources: int
+    kind: str
+    path: str
+    signature: tuple[int, ...]
 
 
-def load_concurrency(explicit: str) -> Concurrency:
-    """Read every source.
+class Configured(NamedTuple):
+    """What the sources state, in canonical form and without defaults, and which sources there are.
+
+    The members are those of a file (contract, K.4); durations are text, limits numbers or ``unlimited``.
+    """
+
+    stated: Mapping[str, Any]
+    files: tuple[File, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def sources(self) -> int:
+        """How many sources there are, the built-in defaults included."""
+        return 1 + len(self.files) + bool(self.variables)
+
+
+NOTHING = Configured({})
+
+
+def load(explicit: str, state_directory: str = "", clock: Clock | None = None) -> Configured:
+    """Read every source, or what is remembered of them.
 
     Args:
         explicit: the path of ``--config``, "" if it was not given.
+        state_directory: where checked results are kept; "" to read and check everything.
+        clock: tells how young a file is.
 
     Raises:
-        ConfigFileError: a file cannot be read, or the explicit one does not exist.
+        ConfigFileError: a file cannot be read, or one that must exist does not.
         InvalidConfigError: a source breaks a rule; says where, and what is allowed.
     """
-    limits = StatedLimits(states_store_wide=False, store_wide=None, pools={})
-    sources = 1
-    for _, path, required in config_files(explicit):
-        if required or os.path.exists(path):
-            limits = _overlaid(limits, _read(path))
-            sources += 1
-    if ENVIRONMENT in os.environ:
-        text = os.environ[ENVIRONMENT]
-        stated = StatedLimits(states_store_wide=True, store_wide=_slots(text, ENVIRONMENT), pools={})
-        limits = _overlaid(limits, stated)
-        sources += 1
-    return Concurrency(limits, sources)
+    files, variables = present_files(explicit), present_variables()
+    if not files and not variables:
+        return NOTHING
+    if not state_directory:
+        return _load(files, variables, None, None)
+    from jobman.config.cache import Cache  # for those who have something to remember
+
+    cache = Cache(state_directory, clock or SystemClock())
+    found = cache.recall(files, variables)
+    if found is not None and found.stated is not None and not found.roots:
+        return Configured(found.stated, files, variables)
+    return _load(files, variables, cache, found)
 
 
-def _overlaid(base: StatedLimits, over: StatedLimits) -> StatedLimits:
-    store_wide = over.store_wide if over.states_store_wide else base.store_wide
-    stated = base.states_store_wide or over.states_store_wide
-    return StatedLimits(stated, store_wide, {**base.pools, **over.pools})
+def _load(
+    files: tuple[File, ...], variables: tuple[tuple[str, str], ...], cache: Cache | None, found: Found | None
+) -> Configured:
+    from jobman.config.project import with_project  # for those who trust a project, and for what is read anew
+
+    reader = None
+    if found is None:
+        from jobman.config.read import Reader  # 100 ms, only for files that are not remembered
+
+        reader = Reader()
+        roots = reader.trusted_roots(files)
+    else:
+        roots = found.roots
+    complete = with_project(files, roots)
+    if cache and complete != files:
+        found = cache.recall(complete, variables)
+    if found is not None and found.stated is not None:
+        return Configured(found.stated, complete, variables)
+    if reader is None:
+        from jobman.config.read import Reader
+
+        reader = Reader()
+    stated = reader.stated(complete, variables)
+    if cache:
+        cache.remember(complete, variables, roots, stated)
+        if complete != files:
+            cache.remember(files, variables, roots, None)
+    return Configured(stated, complete, variables)
 
 
-def _read(path: str) -> StatedLimits:
-    from jobman.config.strict_yaml import read  # 12 ms, only for those who have a file
-
-    document = read(path)
-    known = _members(document, ("schema_version", "concurrency"))
-    version = known.get("schema_version")
-    if version is not None and (version.tag, version.text, version.plain) != (_INTEGER, "1", True):
-        raise InvalidConfigError(where=version.where, detail="schema_version: expected the integer 1")
-    concurrency = known.get("concurrency")
-    if concurrency is None:
-        return StatedLimits(states_store_wide=False, store_wide=None, pools={})
-    return _concurrency(concurrency)
+def present_files(explicit: str) -> tuple[File, ...]:
+    """Return the files that are there, and the explicit one also if it is not."""
+    found = (file_at(kind, path, required=required) for kind, path, required in config_files(explicit))
+    return tuple(file for file in found if file is not None)
 
 
-def _concurrency(value: Value) -> StatedLimits:
-    known = _members(value, ("max_active_slots", "pools"))
-    stated = known.get("max_active_slots")
-    store_wide = None if stated is None else _limit(stated, "max_active_slots")
-    pools = known.get("pools")
-    if pools is not None and pools.tag != _MAPPING:
-        raise InvalidConfigError(where=pools.where, detail="pools: expected a mapping of names to slots")
-    named = {} if pools is None else {_name(name, slots): _limit(slots, name) for name, slots in pools.members.items()}
-    return StatedLimits(stated is not None, store_wide, named)
+def file_at(kind: str, path: str, *, required: bool) -> File | None:
+    """Return a file with its signature; without one if it is required and cannot be looked at: opening it says why."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return File(kind, path, ()) if required else None
+    return File(kind, path, (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns))
 
 
-def _members(value: Value, known: tuple[str, ...]) -> dict[str, Value]:
-    if value.tag != _MAPPING:
-        raise InvalidConfigError(where=value.where, detail=f"expected a mapping with the keys {', '.join(known)}")
-    for name, member in value.members.items():
-        if name not in known:
-            detail = f"unknown key {name!r}: expected {' or '.join(known)}"
-            raise InvalidConfigError(where=member.where, detail=detail)
-    return value.members
+def present_variables() -> tuple[tuple[str, str], ...]:
+    """Return the variables that override something (K.7); all other ``JOBMAN_*`` names mean nothing here.
+
+    Raises:
+        InvalidConfigError: one of them is given twice, and nobody can say which is meant.
+    """
+    present = tuple((name, os.environ[name]) for name in VARIABLES if name in os.environ)
+    if present:
+        _refuse_duplicates(present)
+    return present
 
 
-def _name(name: str, value: Value) -> str:
-    allowed = name.isascii() and name[:1].isalnum() and all(char.isalnum() or char in "._-" for char in name)
-    if not allowed or len(name) > _NAME_BYTES:
-        detail = f"pool {name!r}: a name is letters, digits, dots, dashes and underscores, at most {_NAME_BYTES}"
-        raise InvalidConfigError(where=value.where, detail=detail)
-    return name
+def _refuse_duplicates(variables: tuple[tuple[str, str], ...]) -> None:
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            given = file.read().split(b"\0")
+    except OSError:
+        return
+    for name, _ in variables:
+        if sum(entry.startswith(name.encode() + b"=") for entry in given) > 1:
+            raise InvalidConfigError(where=name, detail="is given twice in the environment")
 
 
-def _limit(value: Value, key: str) -> int | None:
-    # 010 is eight to YAML and ten to everybody else.
-    if value.tag == _INTEGER and value.plain and not value.text.startswith("0"):
-        return _slots(value.text, f"{value.where}: {key}")
-    if (value.tag, value.text) == (_TEXT, "unlimited"):
-        return None
-    raise InvalidConfigError(where=f"{value.where}: {key}", detail=_EXPECTED)
+def stated_limits(configured: Configured) -> StatedLimits:
+    """Return what is stated of concurrency."""
+    concurrency = configured.stated.get("concurrency", {})
+    pools = {name: _slots(slots) for name, slots in concurrency.get("pools", {}).items()}
+    stated = "max_active_slots" in concurrency
+    return StatedLimits(stated, _slots(concurrency["max_active_slots"]) if stated else None, pools)
 
 
-_EXPECTED = f"expected a number of slots from 1 to {_LARGEST}, or unlimited"
-
-
-def _slots(text: str, where: str) -> int | None:
-    if text == "unlimited":
-        return None
-    digits = text.lstrip("0")
-    # So few digits that int() takes them, whatever was given: it refuses more than 4,300.
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or int(digits) > _LARGEST:
-        raise InvalidConfigError(where=where, detail=_EXPECTED)
-    return int(digits)
+def _slots(limit: int | str) -> int | None:
+    return limit if isinstance(limit, int) else None

@@ -12,12 +12,15 @@ from itertools import pairwise
 from jobman.errors import InvalidSpecError
 from jobman.model.ids import is_id
 from jobman.model.scalars import INT64_MAX
+from jobman.model.secrets import is_environment_name, secrets_problem
 from jobman.model.state import JobOutcome
 from jobman.model.waits import Waits, condition_problem
 from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from jobman.model.secrets import SecretVariable
 
 DEFAULT_GRACE_NS = 10_000_000_000
 DEFAULT_DRAIN_TIMEOUT_NS = 10_000_000_000
@@ -90,10 +93,11 @@ class StopPolicy(NamedTuple):
 
 
 class Environment(NamedTuple):
-    """Changes to the submitter's environment: removals first, then settings."""
+    """Changes to the submitter's environment: removals first, then settings, then secrets."""
 
     assignments: tuple[tuple[str, str], ...] = ()
     removals: tuple[str, ...] = ()
+    secrets: tuple[SecretVariable, ...] = ()
 
 
 class ExitCodeRange(NamedTuple):
@@ -206,11 +210,6 @@ def validate(spec: JobSpec) -> JobSpec:
     return spec
 
 
-def is_environment_name(name: str) -> bool:
-    """Say whether ``name`` is ``[A-Za-z_][A-Za-z0-9_]*``."""
-    return name.isascii() and name.isidentifier()
-
-
 def name_problem(what: str, text: str) -> str | None:
     """Return what is wrong with ``text`` as a name that people see, or ``None``.
 
@@ -270,7 +269,9 @@ def _check_environment(spec: JobSpec) -> str | None:
     if len(set(names)) != len(names) or len(set(spec.environment.removals)) != len(spec.environment.removals):
         return "an environment variable is given twice"
     both = sorted(set(names).intersection(spec.environment.removals))
-    return f"environment variable {both[0]} is both set and unset" if both else None
+    if both:
+        return f"environment variable {both[0]} is both set and unset"
+    return secrets_problem(spec.environment.secrets, {*names, *spec.environment.removals})
 
 
 def _check_labels(spec: JobSpec) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from jobman.errors import InvalidSpecError, InvalidValueError
 from jobman.model.canonical import dump
 from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
+from jobman.model.secrets import secrets_document, secrets_from
 from jobman.model.spec import (
     DEFAULT_DRAIN_TIMEOUT_NS,
     Backoff,
@@ -116,6 +117,7 @@ def _policy_document(spec: JobSpec) -> Document:
         "log_retention_max_age": format_duration(spec.logging.retention_ns or 0),
         "log_retention_unlimited": spec.logging.retention_ns is None,
         "log_retention_configured": True,
+        "secret_environment": secrets_document(spec.environment.secrets),
         **waits_members(spec.waits),
         **_unused(),
     }
@@ -126,7 +128,6 @@ def _unused() -> Document:
     return {
         "notifications": [],
         "notifier_definitions": [],
-        "secret_environment": {},
         "foreground": False,
     }
 
@@ -180,7 +181,7 @@ def _from_document(value: object) -> JobSpec:
         executable=reader.take("executable", str),
         arguments=strings(reader.take("arguments", list)),
         working_directory=reader.take("working_directory", str),
-        environment=_environment(reader.take("environment", dict)),
+        environment=_environment(reader.take("environment", dict), policy.take("secret_environment", dict)),
         name=reader.take_optional("name", str) or "",
         stop=_stop(reader.take("stop_policy", dict)),
         stdin=StdinPolicy(reader.take("stdin_policy", str)),
@@ -206,12 +207,13 @@ def _from_document(value: object) -> JobSpec:
     return spec
 
 
-def _environment(value: object) -> Environment:
+def _environment(value: object, secrets: Document) -> Environment:
     reader = Reader(value)
     reader.expect({"inheritance": "submission"})
     assignments = reader.take("set", dict)
     strings(list(assignments.values()))
-    environment = Environment(tuple(sorted(assignments.items())), strings(reader.take("unset", list)))
+    settings = tuple(sorted(assignments.items()))
+    environment = Environment(settings, strings(reader.take("unset", list)), secrets_from(secrets))
     reader.finish()
     return environment
 

@@ -137,6 +137,7 @@ class Diagnostic(StrEnum):
     PERMISSION_DENIED = "permission_denied"
     WORKING_DIRECTORY_MISSING = "working_directory_missing"
     STDIN_UNAVAILABLE = "stdin_unavailable"
+    SECRET_UNAVAILABLE = "secret_unavailable"  # noqa: S105  # a code, not a password
 
 
 class Problem(NamedTuple):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from jobman.values import NamedTuple, StrEnum
+from jobman.model.secrets import secrets_problem
+from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
+
+if TYPE_CHECKING:
+    from jobman.model.secrets import SecretVariable
 
 DEFAULT_POLL_NS = 250_000_000
 DEFAULT_PROBE_POLL_NS = 1_000_000_000
@@ -38,8 +42,9 @@ class WaitMode(StrEnum):
 class Probe(NamedTuple):
     """A program whose exit status 0 says yes; executed without a shell.
 
-    ``working_directory`` "" is the job's. ``assignments`` and ``removals`` change the environment that the target would
-    get. Its output is read and thrown away: ``output_limit`` says how much of it could be kept, and none is.
+    ``working_directory`` "" is the job's. ``assignments``, ``removals`` and ``secrets`` change the environment that the
+    target would get. Its output is read and thrown away: ``output_limit`` says how much of it could be kept, and none
+    is.
     """
 
     executable: str
@@ -50,6 +55,7 @@ class Probe(NamedTuple):
     timeout_ns: int = DEFAULT_PROBE_TIMEOUT_NS
     output_limit: int = DEFAULT_PROBE_OUTPUT
     fatal_on_error: bool = False
+    secrets: tuple[SecretVariable, ...] = ()
 
 
 class WaitCondition(NamedTuple):
@@ -113,4 +119,4 @@ def _probe_problem(probe: Probe) -> str | None:
         return f"the working directory of a probe, {probe.working_directory!r}, is not absolute"
     if probe.timeout_ns <= 0 or probe.output_limit <= 0:
         return "the timeout and the output limit of a probe must be positive"
-    return None
+    return secrets_problem(probe.secrets, {*(name for name, _ in probe.assignments), *probe.removals})

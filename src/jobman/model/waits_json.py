@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
+from jobman.model.secrets import secrets_document, secrets_from
 from jobman.model.strict import Reader, strings
 from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits
 from jobman.values import TYPE_CHECKING
@@ -48,7 +49,7 @@ def _probe_document(probe: Probe) -> Document:
         "working_directory": probe.working_directory,
         "environment": dict(probe.assignments),
         "unset_environment": sorted(probe.removals),
-        "secret_environment": {},
+        "secret_environment": secrets_document(probe.secrets),
         "timeout": format_duration(probe.timeout_ns),
         "output_limit": probe.output_limit,
         "fatal_on_error": probe.fatal_on_error,
@@ -77,7 +78,6 @@ def _condition(value: object) -> WaitCondition:
 
 def _probe(value: object) -> Probe:
     reader = Reader(value)
-    reader.expect({"secret_environment": {}})
     assignments = reader.take("environment", dict)
     strings(list(assignments.values()))
     probe = Probe(
@@ -89,6 +89,7 @@ def _probe(value: object) -> Probe:
         timeout_ns=parse_duration(reader.take("timeout", str)),
         output_limit=reader.take("output_limit", int),
         fatal_on_error=reader.take("fatal_on_error", bool),
+        secrets=secrets_from(reader.take("secret_environment", dict)),
     )
     reader.finish()
     return probe

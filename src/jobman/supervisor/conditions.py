@@ -7,8 +7,8 @@ import stat
 
 from jobman.model.waits import FileKind, WaitKind
 from jobman.policy.conditions import EVALUATION_ERROR, ConditionState, Evaluation, elapsed
+from jobman.supervisor.environment import raw
 from jobman.supervisor.probes import ProbeRun
-from jobman.supervisor.run import raw
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -28,8 +28,9 @@ from jobman.store.dependencies import dependents_to_wake, record_observations
 from jobman.supervisor import admission
 from jobman.supervisor.commits import Commits
 from jobman.supervisor.conditions import ConditionWatch
+from jobman.supervisor.environment import target_environment
 from jobman.supervisor.probes import ProbeContext
-from jobman.supervisor.run import ActiveRun, RunContext, target_environment
+from jobman.supervisor.run import ActiveRun, RunContext
 from jobman.supervisor.stdin import StandardInput
 from jobman.values import TYPE_CHECKING
 
@@ -99,13 +100,14 @@ class Performer:
         if not spec.waits.conditions:
             return
         marks = {"JOBMAN_STATE_DIR": self._store.root}
-        environment = target_environment(self._inherited(), spec, marks)
+        inherited = self._inherited()
         context = ProbeContext(
-            environment,
+            target_environment(inherited, spec, marks),
             spec.working_directory,
             self._owner.umask,
             self._owner.lock.fileno(),
             self._clock,
+            inherited,
             self._owner.file_size_limit,
         )
         since_claim_ns = self._clock.monotonic_ns() - self._owner.claimed_ns

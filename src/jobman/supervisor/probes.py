@@ -10,9 +10,11 @@ import os
 import signal
 
 from jobman import process
+from jobman.config.secrets import resolve_all
+from jobman.errors import SecretUnavailableError
 from jobman.policy.conditions import EVALUATION_ERROR, PROBE_TIMEOUT, Evaluation
 from jobman.process import LaunchFailure, LaunchRequest
-from jobman.supervisor.run import raw
+from jobman.supervisor.environment import raw
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -29,13 +31,17 @@ _UNSATISFIED = Evaluation(satisfied=False)
 
 
 class ProbeContext(NamedTuple):
-    """Where probes run: the target's environment, directory, umask and file size limit, and the lock to close."""
+    """Where probes run: the target's environment, directory, umask and file size limit, and the lock to close.
+
+    ``inherited`` is the environment of the submitter, where secrets are looked up.
+    """
 
     environment: Mapping[bytes, bytes]
     directory: str
     umask: int
     lock_fd: int
     clock: Clock
+    inherited: Mapping[bytes, bytes]
     file_size_limit: tuple[int, int] | None = None
 
 
@@ -94,6 +100,11 @@ class ProbeRun:
         for variable in probe.removals:
             environment.pop(raw(variable), None)
         environment.update((raw(variable), raw(value)) for variable, value in probe.assignments)
+        try:
+            environment.update(resolve_all(probe.secrets, context.inherited))
+        except SecretUnavailableError:
+            self._result = self._error()
+            return
         name, directory = raw(probe.executable), raw(probe.working_directory or context.directory)
         found = process.resolve_executable(name, directory, environment.get(b"PATH"))
         if isinstance(found, LaunchFailure):

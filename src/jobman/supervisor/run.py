@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 
 from jobman import process
+from jobman.config.secrets import resolve_all
+from jobman.errors import SecretUnavailableError
 from jobman.logs.capture import Capture
 from jobman.model.spec import LogCapture
 from jobman.model.state import Diagnostic, Problem, RunExit, RunLogs, RunUsage, Stream
 from jobman.policy.ladder import Ladder
 from jobman.policy.observation import ChildView, Stage
 from jobman.process import LaunchFailure, LaunchRequest, RunTree
+from jobman.supervisor.environment import raw, target_environment
 from jobman.supervisor.tree import LivingTree, named
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -176,7 +179,11 @@ class ActiveRun:
     def launch(self) -> None:
         """Fork the child up to its gate; a failure is kept as the result of the run, not raised."""
         spec = self.context.spec
-        environment = self._environment()
+        try:
+            environment = self._environment()
+        except SecretUnavailableError as error:
+            self._fail_with(Problem(Diagnostic.SECRET_UNAVAILABLE, str(error)))
+            return
         name, directory = raw(spec.executable), raw(spec.working_directory)
         found = process.resolve_executable(name, directory, environment.get(b"PATH"))
         if isinstance(found, LaunchFailure):
@@ -286,7 +293,8 @@ class ActiveRun:
             "JOBMAN_RUN_ID": self.run_id,
             "JOBMAN_RUN_NUMBER": str(self.number),
         }
-        return target_environment(self.context.inherited, self.context.spec, marks)
+        secrets = resolve_all(self.context.spec.environment.secrets, self.context.inherited)
+        return target_environment(self.context.inherited, self.context.spec, marks, secrets)
 
     def _admit_child(self, child: GatedChild, tree: LivingTree) -> None:
         self._tree = tree
@@ -298,7 +306,10 @@ class ActiveRun:
     def _fail(self, failure: LaunchFailure) -> None:
         spec = self.context.spec
         code, text = process.describe(failure, raw(spec.executable), raw(spec.working_directory))
-        self._problem = Problem(Diagnostic(code), text)
+        self._fail_with(Problem(Diagnostic(code), text))
+
+    def _fail_with(self, problem: Problem) -> None:
+        self._problem = problem
         self._stage = Stage.FAILED
 
     def _observe_exit(self, tree: LivingTree) -> None:
@@ -353,23 +364,3 @@ def _joined(first: Problem | None, second: Problem | None) -> Problem | None:
     if first is None or second is None:
         return first or second
     return first._replace(text=f"{first.text}; {second.text}")
-
-
-def raw(text: str) -> bytes:
-    """Return the bytes that a string of a specification stands for, whatever the locale of this process."""
-    return text.encode("utf-8", "surrogateescape")
-
-
-def target_environment(inherited: dict[bytes, bytes], spec: JobSpec, marks: dict[str, str]) -> dict[bytes, bytes]:
-    """Return the target's environment: inherited, less removals, plus settings, plus what names the run (D34).
-
-    ``JOBMAN_SUPERVISOR`` stays behind: it tells supervisors from targets. The marks win over settings of the same
-    name, because the tree of a run is recognised by them.
-    """
-    environment = dict(inherited)
-    environment.pop(b"JOBMAN_SUPERVISOR", None)
-    for name in spec.environment.removals:
-        environment.pop(raw(name), None)
-    for name, value in (*spec.environment.assignments, *marks.items()):
-        environment[raw(name)] = raw(value)
-    return dict(sorted(environment.items()))

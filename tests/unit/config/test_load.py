@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobman.config import paths
-from jobman.config.load import ENVIRONMENT, Concurrency, load_concurrency
+from jobman.config.load import ENVIRONMENT, load, stated_limits
 from jobman.errors import ConfigFileError, InvalidConfigError
 from jobman.policy.limits import StatedLimits
 
 ALLOWED = "expected a number of slots from 1 to 4294967295, or unlimited"
 pytestmark = pytest.mark.usefixtures("sources")  # no test may see the configuration of the machine
+KEYS_OF_A_FILE = (
+    "schema_version, trusted_project_roots, concurrency, retention, secrets, redaction, wait_conditions, notifiers, "
+    "job_specs or profiles"
+)
 NOTHING = StatedLimits(states_store_wide=False, store_wide=None, pools={})
 BAD_LIMITS = (
     *("0", "-1", "+1", "4294967296", "9" * 30, "9" * 5000, "'1'", "0x10", "010", "0b1", "1_000", "1:30", "1.0", "1e3"),
@@ -26,6 +31,19 @@ BAD_VALUES = (
     *("", " ", "0", "-1", "+1", "4294967296", "9" * 5000, "0" * 19 + "1" + "9" * 11, "0x10", "1_0", "1.0", " 1", "1\n"),
     *("null", "Unlimited", "'1'", "four", "\u0664", "\udcff"),
 )
+
+
+class Concurrency(NamedTuple):
+    """What is stated of concurrency, and by how many sources."""
+
+    limits: StatedLimits
+    sources: int
+
+
+def load_concurrency(explicit: str) -> Concurrency:
+    """Return what the sources say of concurrency."""
+    configured = load(explicit)
+    return Concurrency(stated_limits(configured), configured.sources)
 
 
 class Sources:
@@ -112,24 +130,24 @@ def test_a_limit_is_a_number_or_unlimited(sources: Sources, text: str, slots: in
 def test_any_other_limit_is_refused_with_its_place_its_key_and_what_is_allowed(sources: Sources, text: str) -> None:
     said = sources.refusal(f"concurrency:\n  max_active_slots: {text}\n")
     assert said.startswith("2:")
-    assert said.endswith(f": max_active_slots: {ALLOWED}")
+    assert said.endswith(f": concurrency.max_active_slots: {ALLOWED}")
 
     said = sources.refusal(f"concurrency:\n  pools:\n    gpu: {text}\n")
     assert said.startswith("3:")
-    assert said.endswith(f": gpu: {ALLOWED}")
+    assert said.endswith(f": concurrency.pools.gpu: {ALLOWED}")
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("limits: 1\n", "1:9: unknown key 'limits': expected schema_version or concurrency"),
-        ("concurrency: {slots: 1}\n", "1:22: unknown key 'slots': expected max_active_slots or pools"),
-        ("concurrency:\n", "1:13: expected a mapping with the keys max_active_slots, pools"),
-        ("concurrency: null\n", "1:14: expected a mapping with the keys max_active_slots, pools"),
-        ("concurrency: 4\n", "1:14: expected a mapping with the keys max_active_slots, pools"),
-        ("concurrency: []\n", "1:14: expected a mapping with the keys max_active_slots, pools"),
-        ("concurrency: {pools: null}\n", "1:22: pools: expected a mapping of names to slots"),
-        ("concurrency: {pools: [a]}\n", "1:22: pools: expected a mapping of names to slots"),
+        ("limits: 1\n", f"1:9: limits: unknown key: expected {KEYS_OF_A_FILE}"),
+        ("concurrency: {slots: 1}\n", "1:22: concurrency.slots: unknown key: expected max_active_slots or pools"),
+        ("concurrency:\n", "1:13: concurrency: expected a mapping with the keys max_active_slots, pools"),
+        ("concurrency: null\n", "1:14: concurrency: expected a mapping with the keys max_active_slots, pools"),
+        ("concurrency: 4\n", "1:14: concurrency: expected a mapping with the keys max_active_slots, pools"),
+        ("concurrency: []\n", "1:14: concurrency: expected a mapping with the keys max_active_slots, pools"),
+        ("concurrency: {pools: null}\n", "1:22: concurrency.pools: expected a mapping"),
+        ("concurrency: {pools: [a]}\n", "1:22: concurrency.pools: expected a mapping"),
     ],
 )
 def test_a_key_or_a_shape_that_is_not_known_is_refused(sources: Sources, text: str, says: str) -> None:
@@ -151,7 +169,7 @@ def test_any_other_name_of_a_pool_is_refused(sources: Sources, name: str) -> Non
     said = sources.refusal(f"concurrency:\n  pools:\n    '{name}': 2\n")
 
     assert said.startswith("3:")
-    assert f"pool {name!r}: a name is letters, digits, dots, dashes and underscores, at most 128" in said
+    assert f"concurrency.pools.{name}: expected a name of letters, digits, dots, dashes and" in said
 
 
 def test_a_later_source_wins_over_an_earlier_one(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from jobman.config import paths
-from jobman.config.load import ENVIRONMENT, load_concurrency
-from jobman.policy.limits import StatedLimits
+from jobman.config.load import VARIABLES, load
+from jobman.config.schema import json_schema
+from jobman.errors import InvalidConfigError
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "examples" / "jobman.yml"
+PAGE = (ROOT / "docs" / "reference" / "configuration.md").read_text()
 SYSTEM_CONFIG = paths.SYSTEM_CONFIG
 
 
 @pytest.fixture(autouse=True)
-def _no_other_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(paths, "SYSTEM_CONFIG", str(tmp_path / "none"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.delenv(ENVIRONMENT, raising=False)
+def _no_other_source(no_source: Path) -> None:
+    """No test here may see the configuration of the machine."""
 
 
 def uncommented() -> str:
@@ -28,24 +33,77 @@ def uncommented() -> str:
     return re.sub(r"^( *)#(?! |$)", r"\1", SAMPLE.read_text(), flags=re.MULTILINE)
 
 
-def test_the_sample_changes_nothing_as_shipped() -> None:
-    assert load_concurrency(str(SAMPLE)).limits == StatedLimits(states_store_wide=False, store_wide=None, pools={})
+def read_sample() -> Any:
+    """Return the sample with every key in force, times as text."""
+    return yaml.safe_load(re.sub(r"(\S+Z)$", r"'\1'", uncommented(), flags=re.MULTILINE))
+
+
+def keys_of(schema: dict[str, Any]) -> Iterator[str]:
+    """Yield every key that a configuration file may have, names of the user's aside."""
+    for block in (schema, *schema["$defs"].values()):
+        yield from block["properties"]
+
+
+def test_the_sample_states_nothing_as_shipped() -> None:
+    assert load(str(SAMPLE)).stated == {"schema_version": 1}
 
 
 def test_the_sample_is_valid_with_every_line_uncommented(tmp_path: Path) -> None:
     file = tmp_path / "sample.yml"
     file.write_text(uncommented())
 
-    limits = load_concurrency(str(file)).limits
+    stated = load(str(file)).stated
 
-    assert limits == StatedLimits(True, 16, {"gpu": 4, "licence": 1, "batch": None})
+    assert stated["concurrency"] == {"max_active_slots": 16, "pools": {"gpu": 4, "licence": 1, "batch": "unlimited"}}
+    assert set(stated["notifiers"]) == {"script", "chat", "letter"}
+
+
+def test_the_sample_keeps_the_schema_for_editors() -> None:
+    """JSON knows no dates: an editor sees the text."""
+    document = read_sample()
+    Draft202012Validator.check_schema(json_schema())
+
+    assert [error.message for error in Draft202012Validator(json_schema()).iter_errors(document)] == []
 
 
 def test_every_key_is_in_the_sample_and_on_the_page() -> None:
-    page = (ROOT / "docs" / "reference" / "configuration.md").read_text()
+    sample, keys = uncommented(), sorted(set(keys_of(json_schema())))
 
-    for key in ("schema_version", "concurrency", "max_active_slots", "pools"):
-        assert re.search(rf"^ *{key}:", uncommented(), re.MULTILINE)
-        assert re.search(rf"^\| `(concurrency\.)?({key})\b", page, re.MULTILINE)
-    assert ENVIRONMENT in page
-    assert f"`{SYSTEM_CONFIG}`" in page
+    assert len(keys) > 70
+    assert [key for key in keys if not re.search(rf"(^|[ {{]){key}:", sample, re.MULTILINE)] == []
+    assert [key for key in keys if not re.search(rf"`([a-z_]+\.)*{key}(\.[a-z_]+)*`", PAGE)] == []
+
+
+def test_every_variable_and_the_system_file_are_on_the_page() -> None:
+    assert [name for name in (*VARIABLES, SYSTEM_CONFIG) if f"`{name}`" not in PAGE] == []
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of every value, the document aside."""
+    if path:
+        yield path
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in pairs:
+        yield from places(member, (*path, key))
+
+
+def replaced(value: Any, path: tuple[str | int, ...], by: object) -> Any:
+    """Return a document with another value at one place."""
+    if not path:
+        return by
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(value[path[0]], path[1:], by)
+    return copy
+
+
+def test_no_value_of_the_sample_can_be_a_fraction_or_nothing_and_the_key_is_named(tmp_path: Path) -> None:
+    """No key takes anything it should not, and each refusal says where."""
+    file, document = tmp_path / "jobman.yml", read_sample()
+    for path in places(document):
+        # What is nothing is no value either, but for stdin, where it is a word.
+        by = 1.5 if path[-1] == "stdin" or len(path) % 2 else None
+        file.write_text(json.dumps(replaced(document, path, by)))
+        with pytest.raises(InvalidConfigError) as caught:
+            load(str(file))
+        keys = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+        assert f": {keys[1:]}: expected " in str(caught.value)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from jobman.errors import InvalidSpecError
 from jobman.model.scalars import INT64_MAX
+from jobman.model.secrets import is_environment_name
 from jobman.model.spec import (
     Classification,
     Completion,
@@ -24,7 +25,6 @@ from jobman.model.spec import (
     StdinPolicy,
     StopPolicy,
     Timeouts,
-    is_environment_name,
     validate,
 )
 from jobman.model.state import JobOutcome

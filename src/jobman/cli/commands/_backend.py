@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobman.cli.redacting import prepare
 from jobman.clock import SystemClock
 from jobman.config.paths import state_directory
 from jobman.store.connection import open_store
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def store_of(parsed: Parsed) -> Store:
-    """Open the store that the command line or the environment names."""
+    """Open the store that the command line or the environment names, and hide in the output what must not be shown."""
+    prepare(parsed.value("config"), parsed.value("state-dir"))
     return open_store(state_directory(parsed.value("state-dir")))
 
 

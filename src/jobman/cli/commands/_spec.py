@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from jobman.cli.commands._waits import waits
+from jobman.cli.commands._waits import NO_WAITS, waits
 from jobman.errors import UsageError
 from jobman.model.scalars import INT64_MAX
+from jobman.model.secrets import is_environment_name
 from jobman.model.spec import (
     MAX_LOG_SEGMENTS,
     Backoff,
@@ -21,7 +22,6 @@ from jobman.model.spec import (
     StdinPolicy,
     StopPolicy,
     Timeouts,
-    is_environment_name,
     name_problem,
     validate,
 )
@@ -29,6 +29,7 @@ from jobman.service.submit import Requirement, check_admissible, resolve_depende
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jobman.cli.commands._waits import ConfiguredWaits
     from jobman.cli.parser import Parsed
     from jobman.store.connection import Store
 
@@ -40,13 +41,16 @@ _PREDICATES = {
 }
 
 
-def specify(parsed: Parsed, directory: str, stdin_path: str | None = None) -> JobSpec:
+def specify(
+    parsed: Parsed, directory: str, stdin_path: str | None = None, *, configured: ConfiguredWaits = NO_WAITS
+) -> JobSpec:
     """Return what the command line asks for, as far as it can be told without the store.
 
     Args:
         parsed: the command line.
         directory: the working directory of the job.
         stdin_path: the file that the command is to read, absolute and clean.
+        configured: the wait conditions that a configuration adds.
 
     Raises:
         InvalidSpecError: the flags together break a rule of the specification.
@@ -72,7 +76,7 @@ def specify(parsed: Parsed, directory: str, stdin_path: str | None = None) -> Jo
         groups=_labels(parsed, "group"),
         slots=parsed.value("slots"),
         pool=_pool(parsed),
-        waits=waits(parsed, directory),
+        waits=waits(parsed, directory, configured),
         stdin=_stdin(parsed),
         stdin_path=stdin_path,
         logging=_logging(parsed),

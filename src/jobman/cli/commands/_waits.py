@@ -6,18 +6,30 @@ import os
 
 from jobman.errors import UsageError
 from jobman.model.waits import DEFAULT_POLL_NS, FileKind, WaitCondition, WaitKind, WaitMode, Waits
-from jobman.values import TYPE_CHECKING
+from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from jobman.cli.parser import Parsed
 
 
-def waits(parsed: Parsed, directory: str) -> Waits:
-    """Return the conditions that the flags add, in the order times, delays, paths.
+class ConfiguredWaits(NamedTuple):
+    """Conditions that a configuration gives: those of the job, and those that ``--wait-condition`` names."""
+
+    job: Waits = Waits()
+    named: tuple[WaitCondition, ...] = ()
+
+
+NO_WAITS = ConfiguredWaits()
+
+
+def waits(parsed: Parsed, directory: str, configured: ConfiguredWaits = NO_WAITS) -> Waits:
+    """Return the conditions of the job: configured, named, then those of the flags: times, delays, paths.
 
     Args:
         parsed: the command line.
         directory: the job's working directory; relative paths are of the submitter's, or of ``--cwd`` if given (D32).
+        configured: what a configuration adds; ``--wait-abort-at`` is for what this command line names, ``--wait-poll``
+            for everything.
 
     Raises:
         UsageError: a flag needs a condition and there is none, or a value is out of range.
@@ -34,9 +46,16 @@ def waits(parsed: Parsed, directory: str) -> Waits:
     for path in parsed.value("wait-file"):
         absolute = _absolute(path, directory)
         conditions.append(WaitCondition(WaitKind.FILE_EXISTS, path=absolute, file_kind=FileKind.ANY, **common))
-    if not conditions:
+    if not (conditions or configured.job.conditions or configured.named):
         _refuse_without_condition(parsed)
-    return Waits(WaitMode(parsed.value("wait-mode")), tuple(conditions))
+    mode = WaitMode(parsed.value("wait-mode")) if parsed.given("wait-mode") else configured.job.mode
+    named = configured.named
+    if abort_at_ns is not None:
+        named = tuple(condition._replace(abort_at_ns=abort_at_ns) for condition in named)
+    before = (*configured.job.conditions, *named)
+    if parsed.given("wait-poll"):
+        before = tuple(condition._replace(poll_interval_ns=poll_ns) for condition in before)
+    return Waits(mode, (*before, *conditions))
 
 
 def _absolute(path: str, directory: str) -> str:

@@ -17,8 +17,12 @@ from jobman.service.launch import new_job_id, start
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
     from jobman.cli.parser import Parsed
+    from jobman.config.load import Configured
     from jobman.service.launch import Candidate
     from jobman.store.connection import Store
+
+# What needs more of a configuration than its limits.
+_NAMING = ("job-spec", "profile", "wait-condition", "secret-env")
 
 
 def run(parsed: Parsed) -> int:
@@ -40,24 +44,33 @@ def run(parsed: Parsed) -> int:
 
 
 def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> Store:
-    from jobman.cli.commands._backend import clock
     from jobman.cli.commands._spec import settle, specify
+    from jobman.config.load import load
     from jobman.service.submit import submit
     from jobman.store.connection import open_store
 
-    store = open_store(root)
-    spec = specify(parsed, directory, _stdin_path(parsed))
-    _apply_limits(parsed, store)
+    store, clock = open_store(root), SystemClock()
+    stdin_path = _stdin_path(parsed)
+    configured = load(parsed.value("config"), root, clock)
+    if any(parsed.given(flag) for flag in _NAMING) or "retention" in configured.stated:
+        from jobman.cli.commands._configured import request  # only for those who name something
+
+        wanted = request(parsed, configured.stated, directory)
+        parsed = wanted.flags
+        spec = wanted.complete(specify(parsed, directory, stdin_path, configured=wanted.waits))
+    else:
+        spec = specify(parsed, directory, stdin_path)
+    _apply_limits(configured, store)
     spec = settle(parsed, store, spec)
-    out(submit(store, candidate, spec, clock()) + "\n")
+    out(submit(store, candidate, spec, clock) + "\n")
     return store
 
 
-def _apply_limits(parsed: Parsed, store: Store) -> None:
+def _apply_limits(configured: Configured, store: Store) -> None:
     """Set the limits that a configuration states, so that they hold for this job already (D9)."""
-    from jobman.config.load import load_concurrency
+    from jobman.config.load import stated_limits
 
-    limits = load_concurrency(parsed.value("config")).limits
+    limits = stated_limits(configured)
     if limits.states_store_wide or limits.pools:
         from jobman.store.limits import apply_stated  # nothing to apply is the usual case
 

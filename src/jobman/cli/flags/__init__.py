@@ -137,6 +137,7 @@ class Command:
         subcommands: Tables of the nested commands, which the first positional argument may name.
         target: What must follow ``--``, such as ``COMMAND [ARG...]``; such a command ends its flags at the first
             positional argument. "": ``--`` only ends the flags.
+        supplies_target: Flags that may say what to run in the place of a target.
         signed_operands: After the first positional argument, ``-1`` is one too.
         exits: The exit statuses worth naming.
     """
@@ -151,6 +152,7 @@ class Command:
     exclusive: tuple[tuple[str, ...], ...] = ()
     subcommands: tuple[type[Command], ...] = ()
     target: str = ""
+    supplies_target: tuple[str, ...] = ()
     signed_operands: bool = False
     exits: tuple[int, ...] = (0, 1, 2)
 

@@ -28,11 +28,19 @@ _IDENTITY = (
     Flag("name", TEXT, "Display name; several jobs may share one.", metavar="NAME"),
     Flag("group", TEXTS, "Put the job into a group.", metavar="GROUP"),
     Flag("tag", TEXTS, "Attach a tag.", metavar="TAG"),
+    Flag("job-spec", TEXT, "Run what this job spec of the configuration says.", metavar="NAME"),
+    Flag("profile", TEXTS, "Change the job as this profile says; several apply in order.", metavar="NAME"),
 )
 _EXECUTION = (
     Flag("cwd", TEXT, "Run in this directory instead of the present one.", metavar="DIR"),
     Flag("env", ASSIGNMENTS, "Set a variable in the command's environment; the last of a name wins."),
     Flag("unset-env", TEXTS, "Remove a variable from the command's environment.", metavar="NAME"),
+    Flag(
+        "secret-env",
+        ASSIGNMENTS,
+        "Set a variable to a secret of the configuration, looked up before each run.",
+        metavar="NAME=SECRET",
+    ),
 )
 _INPUT = (
     Flag(
@@ -52,6 +60,7 @@ _PREREQUISITES = (
     Flag("wait-until", TIMESTAMPS, "Start only after this time, such as 2027-01-31T08:00:00Z."),
     Flag("wait-delay", DURATIONS, "Start only so long after the submission."),
     Flag("wait-file", TEXTS, "Start only when this path exists, whatever it is.", metavar="PATH"),
+    Flag("wait-condition", TEXTS, "Start only when this condition of the configuration holds.", metavar="NAME"),
     Flag("wait-mode", choice("all", "any"), "Whether all wait conditions must hold or any one.", default="all"),
     Flag("wait-poll", DURATION, "Look at every wait condition so often instead of every 250ms."),
     Flag("wait-abort-at", TIMESTAMP, "Give up if the first run has not begun by this time."),
@@ -109,11 +118,12 @@ class COMMAND(Command):
 
     path = ("run",)
     summary = "Start a command in the background and print the ID of its job."
-    synopsis = ("run [OPTIONS] -- COMMAND [ARG...]",)
+    synopsis = ("run [OPTIONS] (-- COMMAND [ARG...] | --job-spec NAME | --profile NAME)",)
     text = (
         "The command must follow --; it is executed as given, without a shell.",
         "The job goes on when the terminal closes, and its output is kept: see jobman logs.",
         "--stdin live takes what jobman input sends. With --foreground that is the default, and inherit the same.",
+        "A configuration may name whole jobs, changes to them, wait conditions and secrets; flags win over it.",
         "Durations are numbers with the units ns, us, ms, s, m, h, d and w, such as 90s, 1h30m or 1.5d.",
     )
     examples = (
@@ -121,6 +131,7 @@ class COMMAND(Command):
         ("jobman run --retries 3 --retry-delay 30s -- ./fetch.sh", "Try up to four times, half a minute apart."),
         ("jobman run --after-success train -- ./evaluate.sh", "Run only when another job has succeeded."),
         ("jobman run --log-segment-bytes 64MiB -- ./server", "Record its output in files of at most 64 MiB each."),
+        ("jobman run --job-spec train --profile gpu", "Run a job of the configuration, changed by a profile."),
         ("jobman run --wait --exit-code -- make test", "Run, wait, and exit as the command did."),
         ("jobman run --stdin-file data.csv -- ./import.sh", "Let the command read a file."),
         ("jobman run --stdin live --name server -- ./server", "Take input from jobman input later."),
@@ -145,4 +156,5 @@ class COMMAND(Command):
         ("Client", _CLIENT),
     )
     target = "COMMAND [ARG...]"
+    supplies_target = ("job-spec", "profile")
     exits = (0, 1, 2, 3, 4, 5)
