@@ -168,7 +168,7 @@ CONCERNS = (
     ("Observe", ("list", "status", "show", "logs", "wait")),
     ("Control", ("cancel", "pause", "resume", "input")),
     ("Configure", ("config",)),
-    ("About", ("help",)),
+    ("About", ("help", "completion")),
 )
 
 
