@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,15 +25,7 @@ _JOBS = {
 }
 
 
-def tables() -> Iterator[type[flags.Command]]:
-    """Yield every command."""
-    for verb in flags.verbs():
-        command = flags.load(verb)
-        yield command
-        yield from command.subcommands
-
-
-each_command = pytest.mark.parametrize("command", list(tables()), ids=lambda command: " ".join(command.path))
+each_command = pytest.mark.parametrize("command", list(flags.tables()), ids=lambda command: " ".join(command.path))
 
 
 def put(state: Path, name: str, *moves: str) -> str:

@@ -18,9 +18,9 @@ class COMMAND(Command):
         "Completion only looks: it makes no state directory, changes nothing and is silent when something is wrong.",
     )
     examples = (
-        ("jobman completion bash > ~/.local/share/bash-completion/completions/jobman", "For bash-completion."),
-        ("jobman completion zsh > ~/.zfunc/_jobman", "For zsh; the directory must be in $fpath before compinit."),
-        ("jobman completion fish > ~/.config/fish/completions/jobman.fish", "For fish."),
+        ("jobman completion bash", "For ~/.local/share/bash-completion/completions/jobman."),
+        ("jobman completion zsh", "For a file _jobman in a directory of $fpath, found by compinit."),
+        ("jobman completion fish", "For ~/.config/fish/completions/jobman.fish."),
     )
     groups = (("Output", (Flag("no-descriptions", BOOL, "Complete words without saying what they mean."),)),)
     operands = (Operand("SHELL", choice(*SHELLS)),)
