@@ -9,10 +9,9 @@ import pytest
 from jobman.cli import flags
 from jobman.cli.app import run
 from jobman.cli.complete import complete
-from jobman.store.commit import commit, commit_submission
 from jobman.store.connection import open_existing, open_store
 from tests.moves import instant, perform, submitted
-from tests.stores import downgrade, dump_at, fast_store, fresh_id, plain_spec
+from tests.stores import commit_all, downgrade, dump_at, fast_store, fresh_id, plain_spec
 
 _RUNNING = ("claim", "admit", "reserve", "start")
 _JOBS = {
@@ -28,26 +27,24 @@ _JOBS = {
 each_command = pytest.mark.parametrize("command", list(flags.tables()), ids=lambda command: " ".join(command.path))
 
 
-def put(state: Path, name: str, *moves: str) -> str:
-    """Put a job of a name into a store; nobody owns it. Return its ID."""
-    job_id = fresh_id()
-    history = [submitted(job_id, name)]
-    for number, move in enumerate(moves, start=1):
-        perform(history, move, instant(number))
+def put(state: Path, **jobs: tuple[str, ...]) -> dict[str, str]:
+    """Put jobs with these names into a store, after these moves; nobody owns them. Return their IDs by name."""
+    ids = {name: fresh_id() for name in jobs}
     store = fast_store(state)
-    first, *others = history
-    commit_submission(store, first, plain_spec(name=name, groups=("night",), tags=("gpu",)))
-    for change in others:
-        commit(store, change)
+    for name, moves in jobs.items():
+        history = [submitted(ids[name], name)]
+        for number, move in enumerate(moves, start=1):
+            perform(history, move, instant(number))
+        commit_all(store, history, plain_spec(name=name, groups=("night",), tags=("gpu",)))
     store.close()
-    return job_id
+    return ids
 
 
 @pytest.fixture
 def jobs(state: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A store with a job of every kind; their IDs by name."""
     monkeypatch.setenv("JOBMAN_STATE_DIR", str(state))
-    return {name: put(state, name, *moves) for name, moves in _JOBS.items()}
+    return put(state, **_JOBS)
 
 
 def offered(*words: str) -> list[str]:
@@ -164,10 +161,10 @@ def test_ids_are_described_by_names_and_states(jobs: dict[str, str]) -> None:
 
 
 def test_a_name_that_several_jobs_share_is_no_answer(state: Path, jobs: dict[str, str]) -> None:
-    other = put(state, "train")
+    other = put(state, train=())
 
     assert offered("status", "train") == []
-    assert {other, jobs["train"]} <= set(offered("status", ""))
+    assert {other["train"], jobs["train"]} <= set(offered("status", ""))
     assert offered("list", "--name", "tr") == ["train"]
 
 
@@ -218,9 +215,10 @@ def test_nothing_is_made_where_there_is_no_store(state: Path, capfdbinary: pytes
 
 @pytest.mark.usefixtures("jobs")
 def test_a_job_whose_owner_is_gone_is_left_as_it_was_recorded(state: Path) -> None:
-    before = dump_at(state)
+    before, files = dump_at(state), sorted(state.rglob("*"))
 
     assert "train" in offered("cancel", "")
+    assert sorted(state.rglob("*")) == files
     assert dump_at(state) == before
     with pytest.raises(Exception, match="readonly"):
         open_existing(str(state)).execute("DELETE FROM jobs")

@@ -12,10 +12,10 @@ from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from jobman.cli.complete import Line
     from jobman.cli.flags import Flag, Operand
-    from jobman.store.connection import Store
 
     Pairs = list[tuple[str, str]]
     Found = tuple[Pairs, int]
@@ -83,7 +83,7 @@ def _jobs(line: Line, _taker: Flag | Operand, text: str) -> Found:
 def _ids(line: Line, _taker: Flag | Operand, text: str) -> Found:
     from jobman.store.names import jobs_beginning
 
-    return [(job.id, job.told) for job in jobs_beginning(_store(line), text, ())], WORDS
+    return [(job.id, job.told) for job in _ask(line, jobs_beginning, text, ())], WORDS
 
 
 def _requirement(line: Line, _taker: Flag | Operand, text: str) -> Found:
@@ -99,7 +99,7 @@ def _job_pairs(line: Line, text: str, phases: tuple[str, ...]) -> Pairs:
     """Return the names that mean one job only, then the IDs, the newest first."""
     from jobman.store.names import jobs_beginning
 
-    jobs = jobs_beginning(_store(line), text, phases)
+    jobs = _ask(line, jobs_beginning, text, phases)
     return [(job.name, job.state) for job in jobs if job.is_only] + [(job.id, job.told) for job in jobs]
 
 
@@ -108,7 +108,7 @@ def _run(line: Line, taker: Flag | Operand, _text: str) -> Found:
     if line.positionals:
         from jobman.store.names import runs_of
 
-        pairs += [(str(number), state) for number, state in runs_of(_store(line), line.positionals[0])]
+        pairs += [(str(number), state) for number, state in _ask(line, runs_of, line.positionals[0])]
     return pairs, WORDS
 
 
@@ -133,11 +133,11 @@ def _text(line: Line, taker: Flag | Operand, text: str) -> Found:
     if taker.name == "name" and line.command.path == ("list",):
         from jobman.store.names import names_beginning
 
-        return [(name, "") for name in names_beginning(_store(line), text)], WORDS
+        return [(name, "") for name in _ask(line, names_beginning, text)], WORDS
     if called in _LABELS:
         from jobman.store.names import labels
 
-        return [(label, "") for label in labels(_store(line), _LABELS[called])], WORDS
+        return [(label, "") for label in _ask(line, labels, _LABELS[called])], WORDS
     section = _SECTIONS.get(taker.name)
     return [(name, "") for name in _named(line, section)] if section else [], WORDS
 
@@ -150,7 +150,7 @@ def _named(line: Line, section: str) -> list[str]:
         from jobman.store.names import pools
 
         try:
-            names.update(pools(_store(line)))
+            names.update(_ask(line, pools))
         except JobmanError:
             pass  # before the first job there is no store, and there may be a configuration
     return sorted(names)
@@ -169,12 +169,17 @@ def _configured(explicit: str, section: str) -> list[str]:
         return []  # what is wrong with it is told by the command itself
 
 
-def _store(line: Line) -> Store:
+def _ask(line: Line, query: Callable[..., list[Any]], *arguments: object) -> list[Any]:
+    """Return what a query of `jobman.store.names` finds in the store that the line means."""
     from jobman.config.paths import state_directory
     from jobman.store.connection import open_existing
 
     # What the shell would have expanded is still as it was typed.
-    return open_existing(state_directory(os.path.expanduser(line.text("state-dir"))))
+    store = open_existing(state_directory(os.path.expanduser(line.text("state-dir"))))
+    try:
+        return query(store, *arguments)
+    finally:
+        store.close()
 
 
 _BY_KIND: dict[str, Callable[[Line, Flag | Operand, str], Found]] = {

@@ -137,9 +137,9 @@ def open_existing(path: str) -> Store:
     check_database_files(root)
     if not os.access(root, os.W_OK):
         return _open_read_only(root)
-    connection = _connect(database, apsw.SQLITE_OPEN_READONLY)
-    connection.set_busy_handler(None)
-    store = Store(root, connection, read_only=True)
+    # Not opened read-only: such a connection makes the files beside the database, too, but cannot remove them again.
+    store = Store(root, _connect(database), read_only=True)
+    store.execute("PRAGMA query_only=ON; PRAGMA busy_timeout=0")
     ensure_schema(store)
     return store
 
