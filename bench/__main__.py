@@ -21,6 +21,7 @@ ROWS: dict[str, Callable[[Bed], list[Row]]] = {
     "run": startup.run,
     "status": startup.status,
     "list": startup.listing,
+    "completion": startup.completion,
     "waiting_memory": waiting.memory,
     "waiting_cpu": waiting.processor,
     "waiting_cpu_500": waiting.processor_of_many,
