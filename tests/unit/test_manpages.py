@@ -20,16 +20,21 @@ ROOT = Path(__file__).parents[2]
 PAGES = manpages.pages()
 
 
+def roff(text: str) -> str:
+    """Return text whose characters are copied from a terminal as they are typed."""
+    return text.replace("-", "\\-").replace("'", "\\(aq").replace("~", "\\(ti")
+
+
 @pytest.mark.parametrize("command", [flags.Root, *flags.tables()], ids=lambda command: "-".join(command.path))
 def test_every_command_has_a_page_with_every_flag_and_exit_status(command: type[flags.Command]) -> None:
-    page = PAGES["-".join(("jobman", *command.path)) + ".1"].replace("\\-", "-")
+    page = PAGES["-".join(("jobman", *command.path)) + ".1"]
 
     for flag in flags.flags_of(command):
-        assert f"--{flag.name} {flag.metavar}".rstrip() + "\\fR\n" in page
+        assert roff(f"--{flag.name} {flag.metavar}".rstrip()) + "\\fR\n" in page
     for status in command.exits:
         assert f"\\fB{status}\\fR\n" in page
     for example, _ in command.examples:
-        assert example.replace("'", "\\(aq").replace("~", "\\(ti") in page
+        assert roff(example) in page
 
 
 def test_the_first_page_leads_to_every_command() -> None:
