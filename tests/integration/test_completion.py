@@ -160,6 +160,16 @@ def test_ids_are_described_by_names_and_states(jobs: dict[str, str]) -> None:
     assert offered("list", "--before", jobs["train"][:30]) == [jobs["train"]]
 
 
+def test_what_describes_a_job_stays_on_its_line(
+    jobs: dict[str, str], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    job_id = jobs["two\nlines"]
+
+    run(["__complete", "status", job_id[:30]])
+
+    assert capfdbinary.readouterr().out == f"{job_id}\ttwo\\x0alines, running\n:4\n".encode()
+
+
 def test_a_name_that_several_jobs_share_is_no_answer(state: Path, jobs: dict[str, str]) -> None:
     other = put(state, train=())
 
@@ -210,6 +220,7 @@ def test_nothing_is_made_where_there_is_no_store(state: Path, capfdbinary: pytes
     assert run(["__complete", "--state-dir", str(state), "status", ""]) == 0
 
     assert capfdbinary.readouterr() == (b":4\n", b"")
+    assert offered("show", "--state-dir", str(state), "") == ["job", "run"]
     assert not state.exists()
 
 

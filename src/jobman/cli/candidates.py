@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from jobman.errors import JobmanError
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -146,13 +147,9 @@ def _named(line: Line, section: str) -> list[str]:
     """Return the names in a section of the configuration; pools are in the store as well."""
     names = set(_configured(line.text("config"), section))
     if section == "pools":
-        from jobman.errors import JobmanError
         from jobman.store.names import pools
 
-        try:
-            names.update(_ask(line, pools))
-        except JobmanError:
-            pass  # before the first job there is no store, and there may be a configuration
+        names.update(_ask(line, pools))
     return sorted(names)
 
 
@@ -161,7 +158,6 @@ def _configured(explicit: str, section: str) -> list[str]:
     if section != "pools":
         return []
     from jobman.config.load import load_concurrency
-    from jobman.errors import JobmanError
 
     try:
         return list(load_concurrency(os.path.expanduser(explicit)).limits.pools)
@@ -170,14 +166,19 @@ def _configured(explicit: str, section: str) -> list[str]:
 
 
 def _ask(line: Line, query: Callable[..., list[Any]], *arguments: object) -> list[Any]:
-    """Return what a query of `jobman.store.names` finds in the store that the line means."""
+    """Return what a query of `jobman.store.names` finds in the store that the line means; nothing if it cannot ask."""
     from jobman.config.paths import state_directory
     from jobman.store.connection import open_existing
 
-    # What the shell would have expanded is still as it was typed.
-    store = open_existing(state_directory(os.path.expanduser(line.text("state-dir"))))
+    try:
+        # What the shell would have expanded is still as it was typed.
+        store = open_existing(state_directory(os.path.expanduser(line.text("state-dir"))))
+    except JobmanError:
+        return []
     try:
         return query(store, *arguments)
+    except JobmanError:
+        return []
     finally:
         store.close()
 

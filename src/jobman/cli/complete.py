@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from jobman.cli import flags
 from jobman.cli.candidates import WORDS, candidates
-from jobman.cli.output import write_bytes
+from jobman.cli.output import printable, write_bytes
 from jobman.cli.parser import Parser
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -72,7 +72,8 @@ def answer(words: Sequence[str], *, described: bool) -> int:
     """Print what may follow; whatever is wrong, nothing may follow, and nobody is told."""
     try:
         found = complete(words)
-        lines = [f"{word}\t{about}" if about and described else word for word, about in found.candidates]
+        about = {word: f"\t{printable(text)}" for word, text in found.candidates if text and described}
+        lines = [word + about.get(word, "") for word, _ in found.candidates]
         lines.append(f":{found.directive} {found.place}" if found.directive == _COMMAND_LINE else f":{found.directive}")
     except (Exception, KeyboardInterrupt):  # noqa: BLE001  # a message would land in the line that is being typed
         lines = [f":{WORDS}"]
