@@ -213,7 +213,9 @@ def _has(schema: dict[str, Any], wanted: str, path: str) -> bool:
 def _type(schema: dict[str, Any]) -> str:
     """Say in a few words what a value is."""
     if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
+        # A definition, or a part of another document.
+        before, definition, name = schema["$ref"].partition("/$defs/")
+        name = name if definition else before.partition(".")[0]
         return f"[{name}](#{name})"
     if "const" in schema:
         return f"`{json.dumps(schema['const'])}`"
@@ -227,7 +229,8 @@ def _type(schema: dict[str, Any]) -> str:
 
 def _plain(kind: str, schema: dict[str, Any]) -> str:
     if kind == "array":
-        return "empty list" if schema.get("maxItems") == 0 else f"list of {_type(schema.get('items', {}))}"
+        items = f"list of {_type(schema['items'])}" if "items" in schema else "list"
+        return "empty list" if schema.get("maxItems") == 0 else items
     if kind == "string":
         return "text of the form `{}`".format(schema["pattern"].replace("|", "\\|")) if "pattern" in schema else "text"
     if kind == "integer" and "minimum" in schema:

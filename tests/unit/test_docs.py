@@ -98,11 +98,9 @@ def test_every_reason_and_diagnostic_is_explained(word: str) -> None:
 
 
 def test_every_json_document_is_explained() -> None:
-    documents, introduction = (REFERENCE / "documents.md").read_text(), (REFERENCE / "json.md").read_text()
+    documents = (REFERENCE / "documents.md").read_text()
 
-    for name in SCHEMAS:
-        assert f"\n## `{name}`\n" in documents
-        assert f"`{name}`" in introduction
+    assert [name for name in sorted(SCHEMAS) if f"\n## `{name}`\n" not in documents] == []
 
 
 def test_every_command_that_prints_json_has_a_schema() -> None:
