@@ -3,11 +3,12 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Installed for users, and for developers: written anew when the dependencies change.
+# Installed for users, for developers, for the documentation: written anew when the dependencies change.
 USE := $(VENV)/.installed
 DEVELOP := $(VENV)/.installed-dev
+DOCUMENT := $(VENV)/.installed-docs
 
-.PHONY: help demo shards test check bench docs clean
+.PHONY: help demo shards test check bench docs reference clean
 
 help:
 	@echo "make demo    run the two-step pipeline of examples/ and tell its story"
@@ -15,7 +16,8 @@ help:
 	@echo "make test    make check, then every test, with coverage"
 	@echo "make check   linters, format, types, layers of imports"
 	@echo "make bench   measure, and compare with the budgets (ROW=name for one row)"
-	@echo "make docs    write docs/reference/commands.md anew from the tables of flags"
+	@echo "make docs    build the site of the documentation into build/site"
+	@echo "make reference  write the generated pages of docs/reference anew"
 	@echo "make clean   remove everything that these targets have made"
 
 $(USE): pyproject.toml .ci/venv
@@ -24,6 +26,10 @@ $(USE): pyproject.toml .ci/venv
 
 $(DEVELOP): pyproject.toml .ci/venv
 	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[dev]'
+	@touch $(USE) $@
+
+$(DOCUMENT): pyproject.toml .ci/venv
+	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[docs]'
 	@touch $(USE) $@
 
 demo: $(USE)
@@ -47,7 +53,10 @@ test: check
 bench: $(USE)
 	@$(BIN)/python -m bench $(ROW)
 
-docs: $(USE)
+docs: $(DOCUMENT) reference
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "build/site/index.html"
+
+reference: $(USE)
 	@$(BIN)/python docs/generate.py
 
 clean:

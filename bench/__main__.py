@@ -22,6 +22,7 @@ ROWS: dict[str, Callable[[Bed], list[Row]]] = {
     "run_configured": startup.configured,
     "status": startup.status,
     "list": startup.listing,
+    "completion": startup.completion,
     "waiting_memory": waiting.memory,
     "waiting_cpu": waiting.processor,
     "waiting_cpu_500": waiting.processor_of_many,

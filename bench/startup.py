@@ -82,12 +82,26 @@ def status(bed: Bed) -> list[Row]:
 
 def listing(bed: Bed) -> list[Row]:
     """Measure ``jobman list``, which prints 100 jobs of many."""
+    jobs = _filled(bed)
+    what = f"jobman list (100 of {jobs:,} jobs)"
+    return [compare(bed, lambda: bed.time(bed.words("list")), name="list", what=what, budget=4.0)]
+
+
+def completion(bed: Bed) -> list[Row]:
+    """Measure what TAB waits for after ``jobman status``, with many jobs to choose from."""
+    jobs = _filled(bed)
+    command = bed.words("__complete", "status", "")
+    what = f"completion of a JOB ({jobs:,} jobs)"
+    return [compare(bed, lambda: bed.time(command), name="completion", what=what, budget=6.0)]
+
+
+def _filled(bed: Bed) -> int:
+    """Fill the store with completed jobs; return how many."""
     job_id = bed.submit("true")
     bed.settle()
     jobs = bed.pick(_JOBS, 200)
     _multiply(bed, job_id, jobs)
-    what = f"jobman list (100 of {jobs:,} jobs)"
-    return [compare(bed, lambda: bed.time(bed.words("list")), name="list", what=what, budget=4.0)]
+    return jobs
 
 
 def compare(bed: Bed, measure: Callable[[], int], *, name: str, what: str, budget: float) -> Row:

@@ -1,16 +1,17 @@
-"""Documents say what the code does: no command, flag, status or word is missing, and no link leads nowhere."""
+"""Documents say what the code does: no command, flag, status or word is missing, and no link leads nowhere.
+
+The keys of a configuration are held by ``tests/unit/config/test_sample.py``.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import jobman
+from docs import generate, site_hooks
 from jobman import errors
 from jobman.cli import flags
 from jobman.cli.help import EXITS
@@ -19,34 +20,16 @@ from jobman.model import state
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 STATES = (DOCS / "guide" / "states.md").read_text()
-COMMANDS = (DOCS / "reference" / "commands.md").read_text()
+REFERENCE = DOCS / "reference"
+COMMANDS = (REFERENCE / "commands.md").read_text()
+SCHEMAS = {path.name.removesuffix(".schema.json") for path in REFERENCE.glob("schemas/*.json")} - {"common"}
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 VOCABULARY = (
     state.JobPhase,
     state.JobOutcome,
     state.RunPhase,
     state.RunOutcome,
-    state.Reason,
-    state.Diagnostic,
 )
-
-
-def generator() -> ModuleType:
-    """Return ``docs/generate.py`` as a module."""
-    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def tables() -> Iterator[type[flags.Command]]:
-    """Yield every command but the root."""
-    for verb in flags.verbs():
-        command = flags.load(verb)
-        yield command
-        yield from command.subcommands
 
 
 def section(command: type[flags.Command]) -> str:
@@ -62,17 +45,23 @@ def statuses() -> set[int]:
     return {0, *(value.exit_status for value in conditions if issubclass(value, errors.JobmanError))}
 
 
+def prose(page: Path) -> str:
+    """Return a page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
 def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub and mkdocs make them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
-def test_the_page_of_commands_is_what_the_tables_say() -> None:
-    assert generator().page() == COMMANDS, "run: make docs"
+@pytest.mark.parametrize("name", sorted(generate.pages()))
+def test_every_generated_page_is_what_the_code_says(name: str) -> None:
+    assert generate.pages()[name] == (REFERENCE / name).read_text(), "run: make reference"
 
 
-@pytest.mark.parametrize("command", list(tables()), ids=lambda command: " ".join(command.path))
+@pytest.mark.parametrize("command", list(flags.tables()), ids=lambda command: " ".join(command.path))
 def test_every_command_flag_and_exit_status_is_on_the_page_of_commands(command: type[flags.Command]) -> None:
     text = section(command)
 
@@ -93,12 +82,32 @@ def test_every_persistent_flag_is_on_the_page_of_commands() -> None:
 
 @pytest.mark.parametrize("status", sorted(statuses() | set(EXITS)))
 def test_every_exit_status_is_explained(status: int) -> None:
-    assert f"\n| `{status}` | " in STATES
+    assert f"\n| `{status}` | " in (REFERENCE / "exit-statuses.md").read_text()
 
 
 @pytest.mark.parametrize("word", sorted({word.value for kind in VOCABULARY for word in kind}))
-def test_every_phase_outcome_reason_and_diagnostic_is_explained(word: str) -> None:
+def test_every_phase_and_outcome_is_explained(word: str) -> None:
     assert f"`{word}`" in STATES
+
+
+@pytest.mark.parametrize("word", sorted({word.value for kind in (state.Reason, state.Diagnostic) for word in kind}))
+def test_every_reason_and_diagnostic_is_explained(word: str) -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (REFERENCE / "diagnostics.md").read_text(), re.MULTILINE)
+
+    assert any(f"`{word}`" in row for row in rows)
+
+
+def test_every_json_document_is_explained() -> None:
+    documents = (REFERENCE / "documents.md").read_text()
+
+    assert [name for name in sorted(SCHEMAS) if f"\n## `{name}`\n" not in documents] == []
+
+
+def test_every_command_that_prints_json_has_a_schema() -> None:
+    for command in flags.tables():
+        if any(flag.name == "json" for flag in flags.flags_of(command)):
+            name = "-".join(command.path)
+            assert {name, f"{name}-job"} & SCHEMAS, command.path
 
 
 @pytest.mark.parametrize("word", [word.value for kind in (state.LogIntegrity, state.RecordingHealth) for word in kind])
@@ -108,7 +117,7 @@ def test_every_word_about_a_record_is_explained(word: str) -> None:
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("guide/*.md")), ids=lambda page: page.name)
 def test_guides_speak_of_no_flag_that_is_not_there(page: Path) -> None:
-    commands: list[type[flags.Command]] = [flags.Root, *tables()]
+    commands: list[type[flags.Command]] = [flags.Root, *flags.tables()]
     known = {flag.name for command in commands for flag in flags.flags_of(command)}
     mentioned = set(re.findall(r"--([a-z][a-z-]*[a-z])", page.read_text()))
 
@@ -117,8 +126,7 @@ def test_guides_speak_of_no_flag_that_is_not_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    for target in re.findall(r"\]\(([^)]+)\)", prose):
+    for target in re.findall(r"\]\(([^)]+)\)", prose(page)):
         if target.startswith("https://"):
             continue
         path, _, anchor = target.partition("#")
@@ -141,12 +149,27 @@ def test_the_readme_shows_the_example_that_is_run() -> None:
 
 def test_every_page_can_be_found_from_the_first() -> None:
     index = (DOCS / "index.md").read_text()
-    pages = [page for page in DOCS.rglob("*.md") if page.parent.name in ("guide", "reference")]
+    pages = [page for page in DOCS.rglob("*.md") if page.parent.name != "adr" and page.name != "index.md"]
 
     assert [page.name for page in pages if f"]({page.relative_to(DOCS)})" not in index] == []
 
 
-@pytest.mark.parametrize("target", ["demo", "shards", "test", "check", "bench", "docs"])
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    listed = str(site_hooks.navigation())
+
+    assert [page.name for page in DOCS.rglob("*.md") if f"'{page.relative_to(DOCS)}'" not in listed] == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_links_of_the_site_stay_in_it(page: Path) -> None:
+    """What ``mkdocs build --strict`` would refuse, without the site."""
+    for target in re.findall(r"\]\(([^)#]+)", site_hooks.on_page_markdown(prose(page))):
+        if not target.startswith("https://"):
+            found = (page.parent / target).resolve().relative_to(DOCS)
+            assert (ROOT / found if found.parts[0] == "examples" else DOCS / found).is_file(), target
+
+
+@pytest.mark.parametrize("target", ["demo", "shards", "test", "check", "bench", "docs", "reference"])
 def test_every_target_for_developers_is_explained(target: str) -> None:
     assert f"\n{target}: " in (ROOT / "Makefile").read_text()
     assert f"\nmake {target} " in (ROOT / "CONTRIBUTING.md").read_text()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from jobman.cli.parser import Parsed
 
 _FAILED = 1
+# Called by the scripts of ``jobman completion``; the second leaves descriptions out.
+_COMPLETE = ("__complete", "__complete_bare")
 
 
 def main() -> int:
@@ -28,6 +30,10 @@ def main() -> int:
 
 def run(words: list[str]) -> int:
     """Run one command line; every failure ends as one message on stderr and an exit status (contract, section C)."""
+    if words and words[0] in _COMPLETE:
+        from jobman.cli.complete import answer
+
+        return answer(words[1:], described=words[0] == _COMPLETE[0])
     try:
         return _run(parse(words))
     except BrokenPipeError:

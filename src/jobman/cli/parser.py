@@ -120,15 +120,18 @@ def parse(argv: Sequence[str]) -> Parsed:
     Raises:
         UsageError: A word is not understood; the message names it and says what is valid.
     """
-    return _Parser(argv).parse()
+    return Parser(argv).parse()
 
 
 def _default(flag: Flag) -> object:
     return _convert(flag, flag.default, "--" + flag.name) if flag.default else flag.kind.empty
 
 
-class _Parser:
-    """One pass over the words; ``command`` descends as words name subcommands."""
+class Parser:
+    """One pass over the words; ``command`` descends as words name subcommands.
+
+    Completion reads by the same rules; it replaces what is done with a value.
+    """
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.words = list(argv)
@@ -141,6 +144,12 @@ class _Parser:
         self._descend(flags.Root)
 
     def parse(self) -> Parsed:
+        """Return what the words say."""
+        self.read()
+        return self._result()
+
+    def read(self) -> None:
+        """Go through the words."""
         while self.place < len(self.words):
             word = self.words[self.place]
             self.place += 1
@@ -150,7 +159,6 @@ class _Parser:
                 self._flag(word)
             else:
                 self._positional(word)
-        return self._result()
 
     def _is_flag(self, word: str) -> bool:
         if not word.startswith("-") or word == "-":

@@ -121,6 +121,29 @@ def open_store(path: str) -> Store:
     return store
 
 
+def open_existing(path: str) -> Store:
+    """Open the store below ``path`` for queries, as it is: nothing is made, repaired, upgraded or waited for.
+
+    Raises:
+        StateDirectoryError: there is no store.
+        StoreFileError: a database file is unsafe.
+        StoreForeignError: the database is not ours, or of an older Jobman.
+        StoreNewerError: a newer Jobman wrote it.
+    """
+    root = os.path.realpath(path)
+    database = f"{root}/{DATABASE}"
+    if not os.path.exists(database):
+        raise StateDirectoryError(path=root, detail="holds no store")
+    check_database_files(root)
+    if not os.access(root, os.W_OK):
+        return _open_read_only(root)
+    # Not opened read-only: such a connection makes the files beside the database, too, but cannot remove them again.
+    store = Store(root, _connect(database), read_only=True)
+    store.execute("PRAGMA query_only=ON; PRAGMA busy_timeout=0")
+    ensure_schema(store)
+    return store
+
+
 def translate(error: apsw.Error, path: str) -> StoreBusyError | StoreFailureError | StoreForeignError:
     """Return our error for one of SQLite's about the database at ``path``; its text names no data."""
     if isinstance(error, apsw.BusyError):

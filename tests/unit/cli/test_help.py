@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,17 +13,7 @@ from jobman.cli.parser import parse
 from jobman.cli.values import convert
 from jobman.model.state import JobOutcome, JobPhase
 
-
-def all_commands() -> Iterator[type[Command]]:
-    yield flags.Root
-    pending = [flags.load(verb) for verb in flags.verbs()]
-    while pending:
-        command = pending.pop(0)
-        pending += command.subcommands
-        yield command
-
-
-COMMANDS = list(all_commands())
+COMMANDS = [flags.Root, *flags.tables()]
 each_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.path) or "jobman")
 
 

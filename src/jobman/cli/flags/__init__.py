@@ -10,7 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing costs 2.5 ms of start-up; checkers know this name
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 # --- Kinds of values ---
 
@@ -172,7 +172,7 @@ CONCERNS = (
     ("Observe", ("list", "status", "show", "logs", "wait")),
     ("Control", ("cancel", "pause", "resume", "input")),
     ("Configure", ("config",)),
-    ("About", ("help",)),
+    ("About", ("help", "completion")),
 )
 
 
@@ -200,6 +200,14 @@ def load(verb: str) -> type[Command]:
     # importlib would be one more module to load; the name comes from CONCERNS, never from the user.
     table: type[Command] = __import__(f"jobman.cli.flags.{verb}", fromlist=("COMMAND",)).COMMAND
     return table
+
+
+def tables() -> Iterator[type[Command]]:
+    """Yield the table of every command but the root, nested ones after the one that holds them."""
+    for verb in verbs():
+        command = load(verb)
+        yield command
+        yield from command.subcommands
 
 
 def find(path: Sequence[str]) -> type[Command] | None:
