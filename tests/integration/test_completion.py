@@ -205,11 +205,19 @@ def test_runs_labels_and_pools_are_offered(state: Path, jobs: dict[str, str]) ->
     assert offered("run", "--after-outcome", "don") == ["done="]
 
 
-def test_pools_of_a_configuration_are_offered_before_the_first_job(state: Path, tmp_path: Path) -> None:
+def test_names_of_a_configuration_are_offered_before_the_first_job(state: Path, tmp_path: Path) -> None:
     file = tmp_path / "jobman.yml"
-    file.write_text("concurrency: {pools: {analysis: 2}}\n")
-
-    assert offered("run", f"--config={file}", "--state-dir", str(state), "--pool", "") == ["analysis"]
+    file.write_text(
+        """
+        concurrency: {pools: {analysis: 2}}
+        job_specs: {train: {command: ["true"]}}
+        profiles: {fast: {overrides: {admission: {slots: 2}}}}
+        wait_conditions: {noon: {type: file-exists, path: /noon}}
+        """
+    )
+    for flag, name in (("pool", "analysis"), ("job-spec", "train"), ("profile", "fast"), ("wait-condition", "noon")):
+        assert offered("run", f"--config={file}", "--state-dir", str(state), f"--{flag}", "") == [name]
+    assert not state.exists()
     assert offered("run", "--config=/nowhere", "--state-dir", str(state), "--pool", "") == []
 
 

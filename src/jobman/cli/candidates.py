@@ -154,7 +154,7 @@ def _named(line: Line, section: str) -> list[str]:
 
 
 def _configured(line: Line, section: str) -> list[str]:
-    """Return the names that the configuration has in a section; checked results are remembered in a store that exists."""
+    """Return the names in a section of the configuration; what was checked is remembered in a store that exists."""
     from jobman.config.load import load
     from jobman.config.paths import state_directory
 
