@@ -212,7 +212,7 @@ def test_names_of_a_configuration_are_offered_before_the_first_job(state: Path, 
         concurrency: {pools: {analysis: 2}}
         job_specs: {train: {command: ["true"]}}
         profiles: {fast: {overrides: {admission: {slots: 2}}}}
-        wait_conditions: {noon: {type: file-exists, path: /noon}}
+        wait_conditions: {noon: {type: file-exists, file_exists: {path: noon}}}
         """
     )
     for flag, name in (("pool", "analysis"), ("job-spec", "train"), ("profile", "fast"), ("wait-condition", "noon")):
