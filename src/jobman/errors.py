@@ -223,6 +223,12 @@ class StoreFailureError(JobmanError):
     template = "the store cannot be used: {detail}"
 
 
+class BackupError(JobmanError):
+    """A copy of the store cannot be made; fields: ``path``, ``detail``."""
+
+    template = "backup {path}: {detail}"
+
+
 class WorkingDirectoryError(JobmanError):
     """The directory from which a job is submitted is gone; fields: ``detail``."""
 

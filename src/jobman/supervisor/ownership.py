@@ -96,11 +96,11 @@ def main() -> None:
     status = 1
     try:
         status = _own(umask)
-    except JobmanError as error:
-        # Nobody reads this unless the log of a supervisor that could not start is asked for.
-        os.write(2, f"{error}\n".encode("utf-8", "backslashreplace"))
+    except BaseException as error:  # noqa: BLE001  # the end of the process, whatever it is
+        _note_end(error)
     finally:
-        _exit(status)
+        # No interpreter shutdown: nothing is buffered, and a supervisor should be gone when it is done.
+        os._exit(status)
 
 
 def log_path(root: str, job_id: str) -> str:
@@ -174,11 +174,13 @@ def _log_to(path: str) -> None:
     os.close(log)
 
 
-def _exit(status: int) -> None:
-    import sys
+def _note_end(error: BaseException) -> None:
+    from jobman.supervisor.notes import dated, last_words  # loaded by then, unless it ended before the claim
 
-    error = sys.exc_info()[1]
-    if error is not None and not isinstance(error, SystemExit):
-        sys.excepthook(type(error), error, error.__traceback__)
-    # No interpreter shutdown: nothing is buffered, and a supervisor should be gone when it is done.
-    os._exit(status)
+    # Our own errors say what happened to what; any other message may hold values.
+    text = str(error) if isinstance(error, JobmanError) else last_words(error)
+    now_ns = time.time_ns()  # noqa: TID251  # as in _claim
+    try:
+        os.write(2, dated(now_ns, text).encode("ascii", "backslashreplace"))
+    except OSError:
+        pass

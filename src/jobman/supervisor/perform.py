@@ -28,6 +28,7 @@ from jobman.store.dependencies import dependents_to_wake, record_observations
 from jobman.supervisor import admission
 from jobman.supervisor.commits import Commits
 from jobman.supervisor.conditions import ConditionWatch
+from jobman.supervisor.notes import Notes
 from jobman.supervisor.probes import ProbeContext
 from jobman.supervisor.run import ActiveRun, RunContext, target_environment
 from jobman.supervisor.stdin import StandardInput
@@ -55,11 +56,13 @@ class Performer:
     Attributes:
         active: the run between its reservation and its recorded end.
         stdin: what the runs read.
+        notes: of what this supervisor has trouble with.
     """
 
     def __init__(self, owner: Ownership, observer: Observer, clock: Clock) -> None:
         self.active: ActiveRun | None = None
         self.stdin = StandardInput(owner.store, owner.job_id, observer.spec)
+        self.notes = Notes(clock)
         self._owner = owner
         self._store = owner.store
         self._observer = observer
@@ -196,8 +199,9 @@ class Performer:
             raise AssertionError(transition)
         try:
             create_run_directory(self._store.root, self._owner.job_id, run.number)
-        except OSError:
-            pass  # a run without logs is better than no run: its capture will find nothing to write to and say so
+        except OSError as error:
+            # A run without logs is better than no run: its capture will find nothing to write to and say so.
+            self.notes.note(f"logs of run {run.number} cannot be made: {error.strerror}")
         try:
             self._commits.commit(transition)
         except BaseException:

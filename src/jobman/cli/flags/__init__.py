@@ -168,6 +168,7 @@ CONCERNS = (
     ("Observe", ("list", "status", "show", "logs", "wait")),
     ("Control", ("cancel", "pause", "resume", "input")),
     ("Configure", ("config",)),
+    ("Maintain", ("doctor",)),
     ("About", ("help",)),
 )
 
