@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Cli, assert_no_process, eventually, installed_command, require_tool, supervisor_pids
+from tests.support import (
+    Cli,
+    assert_no_process,
+    eventually,
+    installed_command,
+    require_tool,
+    supervisor_pids,
+)
 
 SIZE = 2 << 20
 
@@ -65,8 +73,12 @@ def test_a_timeout_ends_its_target_although_nothing_can_be_written(small: Cli, f
 
     filler.unlink()
     small("wait", job_id, status=1)
-    outcome = small.json("show", job_id)["runs"][0]["outcome"]
-    assert outcome == "timed_out"
+    detail = small.json("show", job_id)
+    assert detail["runs"][0]["outcome"] == "timed_out"
+    # D24: what its supervisor had trouble with, and that it is over.
+    notes = Path(detail["diagnostics_path"]).read_text()
+    assert re.search(r"store: works again, after \d+ failure\(s\), the last: .*\bfull\b", notes)
+    assert f"note      diagnostics: the supervisor of job {job_id} had trouble" in small("doctor").out
 
 
 def test_a_supervisor_that_is_asked_to_end_stops_its_target_although_nothing_can_be_written(small: Cli) -> None:

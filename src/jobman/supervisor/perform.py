@@ -69,7 +69,7 @@ class Performer:
         self._clock = clock
         self._adopts = process.become_subreaper()
         self._renew_at_ns = 0
-        self._commits = Commits(owner.store, observer, clock)
+        self._commits = Commits(owner.store, observer, clock, self.notes)
         self._acts: dict[Act, Callable[[Decision], None]] = {
             Act.REQUEST_CANCEL: self._request_cancel,
             Act.REQUEST_JOB_TIMEOUT: self._request_job_timeout,
