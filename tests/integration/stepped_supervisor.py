@@ -6,6 +6,7 @@ and handles signals, which would outlive the story in a test's process.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -220,7 +221,39 @@ def drain(state: str) -> None:
     assert ended.logs.diagnostic_code == "descendant_holds_output"
 
 
-STORIES = {"run_timeout": run_timeout, "job_timeout": job_timeout, "backoff": backoff, "drain": drain}
+def busy_store(state: str) -> None:
+    """D23, field case 33: somebody writes for long; the target is drained, its limits hold, all is recorded."""
+    fills = "trap '' TERM; while :; do head -c 100000 /dev/zero; echo >&2; sleep 0.01; done"
+    limits, stop = Timeouts(HOUR, 0), StopPolicy(grace_ns=5 * SECOND)
+    story = Story(state, shell(fills, timeouts=limits, stop=stop))
+    story.until_phase("running")
+    log = Path(state, "logs", story.job_id, "1", "stdout.log")
+    writer = os.open(f"{state}/run/writer.lock", os.O_RDWR)
+    fcntl.flock(writer, fcntl.LOCK_EX)
+    story.clock.advance(HOUR)
+    size = log.stat().st_size
+    # Refused for two seconds, it goes on without the store.
+    story.until(lambda: story.asked_ns() is not None, "asked to end", tick_ns=SECOND // 4)
+    assert log.stat().st_size > size + 200_000, "not drained between two attempts"
+    size = log.stat().st_size
+    story.until(lambda: log.stat().st_size > size + 500_000, "drained while it has its grace")
+    assert story.alive()
+    assert story.phase() == "running", "nothing can be recorded"
+    story.clock.advance(5 * SECOND)
+    story.until(lambda: not story.alive(), "killed after its grace", tick_ns=TICK)
+    os.close(writer)
+    story.until_phase("completed", tick_ns=TICK)
+    (run,) = load_runs(story.store, [story.job_id])[story.job_id]
+    assert (run.outcome, run.exit and run.exit.signal, run.logs.integrity) == ("timed_out", "killed", "valid")
+
+
+STORIES = {
+    "run_timeout": run_timeout,
+    "job_timeout": job_timeout,
+    "backoff": backoff,
+    "drain": drain,
+    "busy_store": busy_store,
+}
 
 if __name__ == "__main__":
     os.environ["JOBMAN_STATE_DIR"] = sys.argv[2]

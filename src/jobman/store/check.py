@@ -10,7 +10,7 @@ import os
 import apsw
 
 from jobman.errors import BackupError
-from jobman.store.connection import read_only_address, translate
+from jobman.store.connection import read_only_address
 from jobman.store.safety import DATABASE
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -76,7 +76,9 @@ def back_up(root: str, path: str) -> None:
         _copy(root, unfinished)
         _publish(unfinished, path)
     except apsw.Error as error:
-        raise BackupError(path=path, detail=str(translate(error, f"{root}/{DATABASE}"))) from error
+        # SQLite's own words for this are "not an error" more often than not.
+        detail = f"the database cannot be copied ({type(error).__name__.removesuffix('Error').lower()})"
+        raise BackupError(path=path, detail=detail) from error
     except OSError as error:
         raise BackupError(path=path, detail=(error.strerror or str(error)).lower()) from error
     finally:

@@ -127,7 +127,8 @@ def translate(error: apsw.Error, path: str) -> StoreBusyError | StoreFailureErro
         return StoreBusyError(seconds=_BUSY_LIMIT_MS // 1000)
     if isinstance(error, apsw.NotADBError):
         return StoreForeignError(path=path, detail=str(error))
-    return StoreFailureError(detail=str(error))
+    advice = ": jobman doctor examines it" if isinstance(error, apsw.CorruptError) else ""
+    return StoreFailureError(detail=f"{error}{advice}")
 
 
 def _open_read_only(root: str) -> Store:

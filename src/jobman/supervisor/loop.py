@@ -119,6 +119,7 @@ class Loop:
             # It queued for as long as a target may go undrained; after a look at the pipes it queues again.
             self._note_refusal(error)
             self._postpone(_BREATH_NS)
+            self._handle(self._poll(0))
         except (StoreFailureError, StoreForeignError) as error:
             self._notes.trouble("store", str(error))
             self._postpone(self._store_pause_ns)
@@ -164,13 +165,13 @@ class Loop:
         else:
             self._performer.perform(decision)
         self._store_pause_ns = _RETRY_FIRST_NS
-        self._refusals = 0
+        self._refusals = self._refused_since_ns = 0
         if decision.act not in _NO_PROOF_OF_STORE:
             self._notes.over("store")
 
     def _note_refusal(self, error: StoreBusyError) -> None:
         now_ns = self._clock.monotonic_ns()
-        self._refused_since_ns = now_ns if not self._refusals else self._refused_since_ns
+        self._refused_since_ns = self._refused_since_ns or now_ns
         self._refusals += 1
         # For a moment now and then it is ordinary.
         if now_ns - self._refused_since_ns >= _BUSY_WORTH_A_NOTE_NS:

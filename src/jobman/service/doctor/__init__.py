@@ -58,9 +58,9 @@ def diagnose(path: str, clock: Clock, *, backup: str = "", repair: bool = False)
 
 def _look_at_store(report: Report, clock: Clock, *, backup: str, repair: bool) -> Report:
     root, database = report.root, f"{report.root}/{DATABASE}"
-    # A copy comes first: opening may upgrade, and a damaged file is worth one too.
+    # Copied before it is opened: that may upgrade it, and a damaged file is worth a copy too.
     if os.path.lexists(database):
-        report = _copied(report, backup)._replace(database=examine(root))
+        report = _copied(report._replace(database=examine(root)), backup)
     if report.database is not None and report.database.integrity != SOUND:
         return _with_files(_add(report, _damaged(report.database)))
     before = _copies(root)
@@ -110,12 +110,17 @@ def _copied(report: Report, backup: str) -> Report:
     try:
         back_up(report.root, backup)
     except BackupError as error:
-        return _add(report, Finding(Level.PROBLEM, "backup", str(error)))
-    return _add(report, Finding(Level.OK, "backup", f"{backup} holds a copy"))._replace(backup_path=backup)
+        text = f"{backup} was not made: {error.fields['detail']}"
+        return _add(report, Finding(Level.PROBLEM, "backup", text))
+    damaged = report.database is not None and not report.database.is_sound()
+    found = Finding(Level.OK, "backup", f"{backup} holds a copy")
+    if damaged:
+        found = Finding(Level.NOTE, "backup", f"{backup} holds a copy as it is, damage included")
+    return _add(report, found)._replace(backup_path=backup)
 
 
 def _not_copied(backup: str) -> tuple[Finding, ...]:
-    return (Finding(Level.PROBLEM, "backup", f"backup {backup}: not made"),) if backup else ()
+    return (Finding(Level.PROBLEM, "backup", f"{backup} was not made"),) if backup else ()
 
 
 def _sound(database: Database | None) -> Finding:
