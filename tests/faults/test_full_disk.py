@@ -104,12 +104,15 @@ def test_a_result_that_could_not_be_written_is_written_when_there_is_room(small:
     assert small.json("show", job_id)["runs"][0]["exit"]["exit_code"] == 7
 
 
-def test_a_submitter_with_a_small_file_size_limit_gets_its_job_done(cli: Cli) -> None:
-    """Field case 23: the limit is the target's, not the store's."""
+@pytest.mark.parametrize("blocks", ["2000", "100"])
+def test_a_submitter_with_a_small_file_size_limit_gets_its_job_done(cli: Cli, blocks: str) -> None:
+    """Field case 23: the limit is the target's, not the store's, which is larger."""
+    cli("list")
+    assert (cli.state / "jobman.db").stat().st_size > 100 * 1024
     words = ("sh", "-c", "ulimit -S -f")
     command = (installed_command(), "run", "--wait", "--name", "f", "--", *words)
     limited = subprocess.run(
-        ["sh", "-c", 'ulimit -S -f 2000; exec "$@"', "sh", *command],
+        ["sh", "-c", 'ulimit -S -f "$0"; exec "$@"', blocks, *command],
         env=cli.environment,
         cwd=cli.cwd,
         capture_output=True,
@@ -117,4 +120,4 @@ def test_a_submitter_with_a_small_file_size_limit_gets_its_job_done(cli: Cli) ->
         timeout=15,
     )
     assert limited.returncode == 0, limited.stderr
-    assert cli("logs", "f").out == "2000\n"
+    assert cli("logs", "f").out == f"{blocks}\n"

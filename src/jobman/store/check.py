@@ -28,12 +28,13 @@ class Database(NamedTuple):
     """What a look has found; ``None`` is what could not be read.
 
     ``integrity`` is SQLite's verdict, `SOUND` or its first complaints; ``foreign_keys`` counts rows that refer to
-    nothing.
+    nothing; ``unreadable`` says why the file could not be looked at, which is no damage.
     """
 
     schema_version: int | None
     integrity: tuple[str, ...]
     foreign_keys: int | None
+    unreadable: str = ""
 
     def is_sound(self) -> bool:
         """Say whether nothing is wrong with it."""
@@ -50,7 +51,14 @@ def examine(root: str) -> Database:
     try:
         connection = _reader(root)
     except apsw.Error as error:
-        return Database(None, (str(error),), None)
+        return Database(None, (str(error),), None, str(error))
+    try:
+        connection.execute("PRAGMA schema_version").fetchall()
+    except (apsw.CantOpenError, apsw.PermissionsError, apsw.BusyError) as error:
+        connection.close()
+        return Database(None, (str(error),), None, str(error))
+    except apsw.Error:
+        pass  # is a result of what follows
     try:
         version = _number(connection, "PRAGMA user_version")
         violations = _number(connection, "SELECT count(*) FROM pragma_foreign_key_check")

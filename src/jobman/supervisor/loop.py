@@ -62,7 +62,6 @@ _BOOKKEEPING = frozenset(
 def supervise(owner: Ownership) -> None:
     """Own the job until it is completed, or until the store it belongs to is gone and nothing runs any more."""
     clock = SystemClock()
-    owner.lift_file_size_limit()
     observer = Observer(owner.store, owner.job_id, clock=clock, claimed_ns=owner.claimed_ns)
     performer = Performer(owner, observer, clock)
     performer.watch_conditions()
@@ -130,6 +129,7 @@ class Loop:
             if error.errno not in _SHORTAGES:
                 raise
             # Nothing was done: the processes are looked up again, and signalled, when there is room for it.
+            self._notes.trouble("system", error.strerror or str(error))
             select.select((), (), (), _RETRY_FIRST_NS / 1e9)
         return True
 

@@ -96,7 +96,10 @@ def _judge_contents(report: Report, store: Store, clock: Clock, *, repair: bool)
         return _with_files(report._replace(survivors=tuple(survivors)))
     except JobmanError as error:
         # What SQLite calls sound can still hold rows that contradict each other.
-        return _with_files(_add(report, Finding(Level.PROBLEM, "database", str(error), _RESTORE)))
+        found = Finding(Level.PROBLEM, "database", str(error), _RESTORE)
+    except OSError as error:
+        found = Finding(Level.PROBLEM, "supervisors", f"{error.filename or 'the system'}: {error.strerror}")
+    return _with_files(_add(report, found))
 
 
 def _with_files(report: Report) -> Report:
@@ -133,7 +136,10 @@ def _sound(database: Database | None) -> Finding:
 
 
 def _damaged(database: Database | None) -> Finding:
-    complaints = "it cannot be read" if database is None else "; ".join(database.integrity)
+    if database is None or database.unreadable:
+        reason = "" if database is None else f": {database.unreadable}"
+        return Finding(Level.PROBLEM, "database", f"{DATABASE} cannot be read{reason}")
+    complaints = "; ".join(database.integrity)
     return Finding(Level.PROBLEM, "database", f"{DATABASE} is damaged: {complaints}", _RESTORE)
 
 
