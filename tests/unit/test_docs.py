@@ -146,7 +146,7 @@ def test_every_page_can_be_found_from_the_first() -> None:
     assert [page.name for page in pages if f"]({page.relative_to(DOCS)})" not in index] == []
 
 
-@pytest.mark.parametrize("target", ["demo", "shards", "test", "check", "bench", "docs"])
+@pytest.mark.parametrize("target", ["demo", "shards", "test", "faults", "check", "bench", "docs"])
 def test_every_target_for_developers_is_explained(target: str) -> None:
     assert f"\n{target}: " in (ROOT / "Makefile").read_text()
     assert f"\nmake {target} " in (ROOT / "CONTRIBUTING.md").read_text()
