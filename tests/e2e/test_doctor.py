@@ -7,12 +7,11 @@ import re
 import shutil
 import signal
 import stat
-from pathlib import Path
 
-import apsw
 import pytest
 
 from jobman.store.migrations import SCHEMA_VERSION
+from tests.faults.injection import rows
 from tests.moves import derived_id
 from tests.support import Cli, check_document, eventually, processes_of, supervisor_pids, unprivileged
 
@@ -32,13 +31,6 @@ def problems(cli: Cli, *flags: str) -> list[str]:
     found = findings(done.out, "problem")
     assert (done.status, done.err, done.out.startswith("unhealthy\t")) == (int(bool(found)), "", bool(found))
     return found
-
-
-def altered(database: Path, statement: str) -> None:
-    """Change a database behind our back."""
-    connection = apsw.Connection(str(database))
-    connection.execute(statement).fetchall()
-    connection.close()
 
 
 def test_a_new_state_directory_is_made_and_healthy(cli: Cli) -> None:
@@ -171,7 +163,7 @@ def test_a_store_that_cannot_be_written_to_is_reported_on(cli: Cli) -> None:
     cli.finish("true")
     eventually(lambda: not processes_of(cli.state))
     # The last client to close merges what the last writer left; no command waits for that.
-    altered(cli.state / "jobman.db", "PRAGMA wal_checkpoint(TRUNCATE)")
+    rows(cli.state, "PRAGMA wal_checkpoint(TRUNCATE)")
     cli.state.chmod(0o500)
     try:
         done = unprivileged(cli, "doctor")
@@ -185,7 +177,7 @@ def test_a_store_that_cannot_be_written_to_is_reported_on(cli: Cli) -> None:
 
 def test_a_store_of_a_newer_version_is_reported_on(cli: Cli) -> None:
     cli("list")
-    altered(cli.state / "jobman.db", f"PRAGMA user_version={SCHEMA_VERSION + 1}")
+    rows(cli.state, f"PRAGMA user_version={SCHEMA_VERSION + 1}")
     done = cli("doctor", "--repair", status=1)
     assert done.out.startswith(f"unhealthy\tschema={SCHEMA_VERSION + 1}\t")
     assert "upgrade jobman" in findings(done.out, "problem")[0]
@@ -202,7 +194,7 @@ def test_a_place_that_cannot_be_used_is_reported_on(cli: Cli, place: str) -> Non
 
 def test_rows_that_refer_to_nothing_are_counted(cli: Cli) -> None:
     cli.finish("true")
-    altered(cli.state / "jobman.db", "PRAGMA foreign_keys=OFF; UPDATE admissions SET run_id = 'nobody'")
+    rows(cli.state, "PRAGMA foreign_keys=OFF; UPDATE admissions SET run_id = 'nobody'")
     done = cli("doctor", status=1)
     assert done.out.partition("\n")[0].endswith("\tforeign_keys=1")
     assert "refer to something that is not there" in findings(done.out, "problem")[0]
