@@ -71,7 +71,7 @@ def _looks(job_id: str) -> Sequence[Sequence[str]]:
     return (("list",), ("status", job_id), ("show", job_id), ("logs", job_id), ("cancel", job_id), ("doctor",))
 
 
-@pytest.mark.parametrize("closing", ["", "<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closing", ["", ">&-", "<&- 2>&-"])
 def test_every_look_works_without_locale_directory_or_standard_streams(cli: Cli, closing: str) -> None:
     """Field cases 16 and 19; traps: a closed descriptor must not become the database."""
     job_id = cli.finish("printf", "é", flags=("--name", "é…"))
@@ -83,7 +83,7 @@ def test_every_look_works_without_locale_directory_or_standard_streams(cli: Cli,
         argv = ["sh", "-c", script, "sh", installed_command(), *words]
         done = subprocess.run(argv, cwd=place, env=poor, capture_output=True, check=False, timeout=15)
         assert (done.returncode, done.stderr) == (0, b""), words
-        assert bool(done.stdout) == (">&-" not in closing.replace("2>&-", "")), words
+        assert bool(done.stdout) == (closing != ">&-"), words
     assert_sound(cli.state)
 
 

@@ -129,6 +129,8 @@ def _reader(root: str) -> apsw.Connection:
     database = f"{root}/{DATABASE}"
     if os.access(root, os.W_OK):
         connection = apsw.Connection(database, flags=apsw.SQLITE_OPEN_READONLY)
+    elif os.path.lexists(f"{database}-wal"):
+        raise apsw.CantOpenError("the directory is read-only, and the last writer left a -wal file to be merged first")
     else:
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(read_only_address(database), flags=flags)
