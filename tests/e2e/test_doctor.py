@@ -8,8 +8,13 @@ import shutil
 import signal
 import stat
 
+import apsw
 import pytest
 
+from jobman.clock import SystemClock
+from jobman.process.liveness import LivenessLock
+from jobman.service.doctor import diagnose
+from jobman.service.doctor.findings import Level
 from jobman.store.migrations import SCHEMA_VERSION
 from tests.faults.injection import rows
 from tests.moves import derived_id
@@ -93,6 +98,11 @@ def test_files_and_markers_of_nobody_are_removed_and_nothing_else(cli: Cli) -> N
     eventually(lambda: len(supervisor_pids(cli.state)) == 1)
     run, marker = cli.state / "run", cli.state / "logs" / done / "1" / ".active"
     before = set(os.listdir(run))
+    lock = LivenessLock.acquire(f"{run}/{done}.lock")
+    (run / f"{done}.wake").touch(mode=0o600)
+    # As long as somebody holds the lock, its supervisor is about to leave.
+    assert problems(cli) == []
+    lock.close()
     marker.touch(mode=0o600)
     left = {f"{NOBODY}.lock", f"{NOBODY}.wake", f"{NOBODY}.log", f"{done}.lock", f"{done}.wake"}
     for name in left:
@@ -190,6 +200,24 @@ def test_a_place_that_cannot_be_used_is_reported_on(cli: Cli, place: str) -> Non
     assert done.out.startswith("unhealthy\tschema=unknown\t")
     assert len(findings(done.out, "problem")) == 2
     assert not (cli.cwd / "copy.db").exists()
+
+
+def test_a_log_that_somebody_reads_cannot_be_merged_and_that_is_said(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobman.store.connection._BUSY_LIMIT_MS", 1)
+    held = cli.run("sleep", "60")
+    cli.await_phase(held, "running")
+    reader = apsw.Connection(str(cli.state / "jobman.db"))
+    reader.execute("BEGIN; SELECT count(*) FROM jobs").fetchall()
+    cli("status", cli.finish("true"))
+
+    report = diagnose(str(cli.state), SystemClock(), repair=True)
+
+    reader.close()
+    assert not report.wal_merged
+    assert [finding.text for finding in report.findings if finding.level == Level.PROBLEM] == [
+        "the write-ahead log could not be merged: somebody is reading or writing"
+    ]
+    cli("cancel", "--wait", held)
 
 
 def test_rows_that_refer_to_nothing_are_counted(cli: Cli) -> None:

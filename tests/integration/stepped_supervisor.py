@@ -6,6 +6,7 @@ and handles signals, which would outlive the story in a test's process.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 from jobman import handshake
 from jobman.model.spec import Completion, Delay, JobSpec, Limit, StopPolicy, Timeouts
@@ -29,6 +31,7 @@ from jobman.supervisor.loop import Loop
 from jobman.supervisor.observe import Observer
 from jobman.supervisor.ownership import Ownership
 from jobman.supervisor.perform import Performer
+from jobman.supervisor.run import ActiveRun
 from jobman.testing import FakeClock
 from tests.faults.injection import assert_sound
 from tests.support import clean_environment
@@ -247,12 +250,28 @@ def busy_store(state: str) -> None:
     assert (run.outcome, run.exit and run.exit.signal, run.logs.integrity) == ("timed_out", "killed", "valid")
 
 
+def exhausted(state: str) -> None:
+    """Issue 5: a system without descriptors for a while costs a target neither its supervisor nor its result."""
+    story = Story(state, shell("echo begun; sleep 0.2; exit 3"))
+    story.until_phase("running")
+    exhaustion = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    with patch.object(ActiveRun, "view", side_effect=exhaustion) as looks:
+        for _ in range(5):
+            story.pass_time(5 * SECOND)
+    assert looks.call_count >= 5
+    story.clock.advance(5 * SECOND)
+    story.until_phase("completed", tick_ns=TICK)
+    (run,) = load_runs(story.store, [story.job_id])[story.job_id]
+    assert (run.outcome, run.exit and run.exit.exit_code, run.logs.stdout_bytes) == ("failure", 3, 6)
+
+
 STORIES = {
     "run_timeout": run_timeout,
     "job_timeout": job_timeout,
     "backoff": backoff,
     "drain": drain,
     "busy_store": busy_store,
+    "exhausted": exhausted,
 }
 
 if __name__ == "__main__":

@@ -83,7 +83,8 @@ def last_words(error: BaseException) -> str:
 def _traces(trace: TracebackType | None) -> list[TracebackType]:
     found = []
     while trace is not None:
-        found.append(trace)
+        if not trace.tb_frame.f_code.co_filename.startswith("<"):  # the machinery of imports
+            found.append(trace)
         trace = trace.tb_next
     return found
 
