@@ -40,6 +40,7 @@ COMMANDS = (
     ("cancel", "x"),
     ("pause", "x"),
     ("resume", "x"),
+    ("input", "--eof", "x"),
     ("run", "--", "true"),
     ("config", "apply"),
 )

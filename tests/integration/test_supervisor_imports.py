@@ -141,6 +141,7 @@ BEFORE_THE_FIRST_DECISION = {
     ("model.spec_json", "decode", "json"),
     ("process._linux", "become_subreaper", "ctypes"),
     ("process._linux", "default_library_signals", "ctypes"),
+    *(("supervisor.stdin", "offer", name) for name in ("jobman.process.endpoint", "jobman.supervisor.input")),
     ("store.migrations", "_create", "jobman.store.migrations._apply"),
     ("store.migrations", "_upgrade", "jobman.store.migrations._apply"),
 }
