@@ -110,6 +110,7 @@ class Loop:
                 self._wait(decision.wait_ns)
             else:
                 self._perform(decision)
+            self._notes.over("system")
         except RevisionConflictError:
             self._woken = True
             self._performer.forget_intents()
