@@ -55,7 +55,7 @@ def test_a_system_without_processes_is_said(cli: Cli, tmp_path: Path) -> None:
     python = wrapped_interpreter(tmp_path / "python", injected(kinds, 1, "error=EAGAIN"))
     job_id = run_with(cli, python, "--", "true").out.strip()
     assert cli.wait(job_id) == "failure"
-    assert "resource temporarily unavailable" in cli.json("status", job_id)["reason"]
+    assert "no more processes can be started" in cli.json("status", job_id)["reason"]
 
 
 def test_a_limit_on_files_that_no_store_fits_into_is_refused(cli: Cli) -> None:
