@@ -181,6 +181,7 @@ def test_a_store_that_cannot_be_written_to_is_reported_on(cli: Cli) -> None:
     finally:
         cli.state.chmod(0o700)
     assert (done.status, done.err, findings(done.out, "problem")) == (0, "", [])
+    assert any("none can be run" in line for line in findings(done.out, "note"))
     assert mended.status == 1
     assert "read-only" in findings(mended.out, "problem")[0]
 

@@ -84,6 +84,9 @@ def _judge_contents(report: Report, store: Store, clock: Clock, *, repair: bool)
             report = _add(report, *mended.findings)
             report = report._replace(reconciled=mended.reconciled, wal_merged=mended.wal_merged)
         holdings = take_stock(report.root)
+        if store.read_only:
+            text = "it cannot be written to: jobs can be looked at, and none can be run"
+            report = _add(report, Finding(Level.NOTE, "state directory", text))
         alive, survivors = list_survivors(store)
         report = _add(
             report,
