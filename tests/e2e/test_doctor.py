@@ -109,9 +109,11 @@ def test_files_and_markers_of_nobody_are_removed_and_nothing_else(cli: Cli) -> N
         (run / name).touch(mode=0o600)
     (run / f"{NOBODY}.log").write_text("of a job that is not there any more\n")
     cli.await_phase(held, "running")
+    (cli.state / "input").mkdir(mode=0o700, exist_ok=True)
+    (cli.state / "input" / f"{NOBODY}.sock").touch(mode=0o600)
 
     assert {line.partition(";")[0] for line in problems(cli)} == {
-        f"leftovers: run/{NOBODY}.lock, run/{NOBODY}.log, run/{NOBODY}.wake of nobody",
+        f"leftovers: input/{NOBODY}.sock, run/{NOBODY}.lock, run/{NOBODY}.log, run/{NOBODY}.wake of nobody",
         f"leftovers: run/{done}.lock, run/{done}.wake of nobody",
         f"leftovers: logs/{done}/1/.active marks a run that is over, and keeps its logs from being cleaned",
     }
@@ -120,6 +122,7 @@ def test_files_and_markers_of_nobody_are_removed_and_nothing_else(cli: Cli) -> N
     assert f"leftovers: removed logs/{done}/1/.active; the log is valid" in findings(report, "repaired")
     assert not marker.exists()
     assert set(os.listdir(run)) == before
+    assert os.listdir(cli.state / "input") == []
     assert (cli.state / "logs" / held / "1" / ".active").exists()
     assert cli("logs", done).out == "text\n"
     cli("cancel", "--wait", held)

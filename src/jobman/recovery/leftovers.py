@@ -1,4 +1,4 @@
-"""What dead supervisors can leave in the state directory: files in ``run/``, and markers of captures that are over.
+"""What dead supervisors can leave: files in ``run/`` and ``input/``, and markers of captures that are over.
 
 Only ``doctor`` looks for all of it; the usual commands remove what they come across (`jobman.recovery`).
 """
@@ -21,34 +21,30 @@ if TYPE_CHECKING:
 
     from jobman.store.connection import Store
 
-_SUFFIXES = (".lock", ".wake", ".log")
+_PLACES = {"run": (".lock", ".wake", ".log"), "input": (".sock",)}
 
 
 def abandoned_files(store: Store) -> dict[str, tuple[str, ...]]:
-    """Return the files in ``run/`` that belong to nobody, by the ID of the job that they are named after.
+    """Return the files of nobody, relative to the root, by the ID of the job that they are named after.
 
-    The job is completed or unknown, and no process holds its lock. Diagnostics of a job that is known are no leftover.
+    The job is completed or unknown, and no process holds its lock. Notes about a job that is known are no leftover.
     """
     by_job: dict[str, list[str]] = {}
     # Listed before the store is asked: a supervisor makes its files after its job is stored.
-    for name in names_in(f"{store.root}/run"):
-        job_id, dot, suffix = name.partition(".")
-        if is_id(job_id) and dot + suffix in _SUFFIXES:
-            by_job.setdefault(job_id, []).append(name)
+    for directory, suffixes in _PLACES.items():
+        for name in names_in(f"{store.root}/{directory}"):
+            job_id, dot, suffix = name.partition(".")
+            if is_id(job_id) and dot + suffix in suffixes:
+                by_job.setdefault(job_id, []).append(f"{directory}/{name}")
     unknown = set(unknown_jobs(store, list(by_job)))
     found = {}
     for job_id, names in sorted(by_job.items()):
-        if job_id in unknown:
-            left = names
-        elif is_completed(store, job_id):
-            left = [
-                name for name in names if not (name.endswith(".log") and recovery.diagnostics_path(store.root, job_id))
-            ]
-        else:
-            continue
-        if left and not recovery.is_locked(f"{store.root}/run/{job_id}.lock"):
+        kept = "" if job_id in unknown else recovery.diagnostics_path(store.root, job_id)
+        over = job_id in unknown or is_completed(store, job_id)
+        if over and not recovery.is_locked(f"{store.root}/run/{job_id}.lock"):
+            paths = ((name, f"{store.root}/{name}") for name in sorted(names))
             # Its supervisor may have been about to leave when the directory was listed.
-            found[job_id] = tuple(sorted(name for name in left if os.path.lexists(f"{store.root}/run/{name}")))
+            found[job_id] = tuple(name for name, path in paths if path != kept and os.path.lexists(path))
     return {job_id: names for job_id, names in found.items() if names}
 
 

@@ -78,7 +78,7 @@ def judge_leftovers(store: Store, holdings: Holdings) -> list[Finding]:
     """Return files of nobody, markers of runs that are over, and logs of jobs that are not there."""
     findings = []
     for job_id, names in abandoned_files(store).items():
-        text = f"{', '.join(f'run/{name}' for name in names)} of nobody"
+        text = f"{', '.join(names)} of nobody"
         findings.append(Finding(Level.PROBLEM, "leftovers", text, f"{_REPAIR} removes them", job_id))
     for job_id, number in abandoned_markers(store, holdings.marked):
         text = f"logs/{job_id}/{number}/.active marks a run that is over, and keeps its logs from being cleaned"

@@ -46,13 +46,13 @@ def _remove_files(store: Store) -> list[Finding]:
     for job_id, names in abandoned_files(store).items():
         try:
             for name in names:
-                os.unlink(f"{store.root}/run/{name}")
+                os.unlink(f"{store.root}/{name}")
         except FileNotFoundError:
             pass
         except OSError as error:
-            findings.append(_refused(f"run/{job_id}.*", error))
+            findings.append(_refused(names[0], error))
             continue
-        findings.append(_done("leftovers", f"removed {', '.join(f'run/{name}' for name in names)}", job_id))
+        findings.append(_done("leftovers", f"removed {', '.join(names)}", job_id))
     return findings
 
 
