@@ -256,10 +256,7 @@ def exhausted(state: str) -> None:
     story.until_phase("running")
     exhaustion = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     with patch.object(ActiveRun, "view", side_effect=exhaustion) as looks:
-        for _ in range(5):
-            story.pass_time(5 * SECOND)
-    assert looks.call_count >= 5
-    story.clock.advance(5 * SECOND)
+        story.until(lambda: looks.call_count >= 5, "refused again and again")
     story.until_phase("completed", tick_ns=TICK)
     (run,) = load_runs(story.store, [story.job_id])[story.job_id]
     assert (run.outcome, run.exit and run.exit.exit_code, run.logs.stdout_bytes) == ("failure", 3, 6)
