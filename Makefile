@@ -8,12 +8,13 @@ USE := $(VENV)/.installed
 DEVELOP := $(VENV)/.installed-dev
 DOCUMENT := $(VENV)/.installed-docs
 
-.PHONY: help demo shards test check bench docs reference clean
+.PHONY: help demo shards test faults check bench docs reference clean
 
 help:
 	@echo "make demo    run the two-step pipeline of examples/ and tell its story"
 	@echo "make shards  run the four analyses of examples/ that share a pool of two slots"
 	@echo "make test    make check, then every test, with coverage"
+	@echo "make faults  kill, interrupt and refuse at every system call of the fault tests; make test tries a sample"
 	@echo "make check   linters, format, types, layers of imports"
 	@echo "make bench   measure, and compare with the budgets (ROW=name for one row)"
 	@echo "make docs    build the site of the documentation into build/site"
@@ -49,6 +50,9 @@ check: $(DEVELOP)
 test: check
 	@status=0; $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal --cov --cov-report= || status=$$?; \
 	echo "coverage of the code that ran in the test process: $$($(BIN)/coverage report --format=total) %"; exit $$status
+
+faults: $(DEVELOP)
+	@JOBMAN_FAULTS=all $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal tests/faults
 
 bench: $(USE)
 	@$(BIN)/python -m bench $(ROW)

@@ -47,15 +47,16 @@ def commit_all(store: Store, history: Iterable[Transition], spec: JobSpec | None
         commit(store, transition)
 
 
-def downgrade(store: Store) -> None:
-    """Take an open store back to the schema of version 1: everything that later migrations added goes."""
+def downgrade(store: Store, version: int = 1) -> None:
+    """Take an open store back to the schema of an earlier version: everything that later migrations added goes."""
     statements = ["PRAGMA foreign_keys=OFF"]
     rows = store.execute("SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type = 'table'")
     statements += [f"DROP {kind} {name}" for kind, name in rows]
-    name, checksum = MIGRATIONS[0]
-    statements += [migration_text(name), "PRAGMA user_version=1", "PRAGMA foreign_keys=ON"]
+    statements += [migration_text(name) for name, _ in MIGRATIONS[:version]]
+    statements += [f"PRAGMA user_version={version}", "PRAGMA foreign_keys=ON"]
     store.execute(";".join(statements))
-    store.execute("INSERT INTO schema_migrations VALUES (1, 0, '0', ?)", (checksum,))
+    for number, (_, checksum) in enumerate(MIGRATIONS[:version], 1):
+        store.execute("INSERT INTO schema_migrations VALUES (?, 0, '0', ?)", (number, checksum))
 
 
 def tables(store: Store) -> list[str]:

@@ -158,6 +158,22 @@ def require_tool(name: str) -> str:
     return path
 
 
+def unprivileged(cli: Cli, *words: str, **environment: str) -> Result:
+    """Run jobman as somebody whom the mode of a directory binds, which root is not."""
+    prefix: tuple[str, ...] = ()
+    if os.geteuid() == 0:
+        prefix = (require_tool("setpriv"), "--bounding-set=-dac_override,-dac_read_search", "--")
+    done = subprocess.run(
+        [*prefix, installed_command(), *words],
+        cwd=cli.cwd,
+        env=cli.environment | environment,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    return Result(done.returncode, done.stdout.decode(), done.stderr.decode(), done.stdout)
+
+
 def supervisor_pids(state: Path) -> list[int]:
     """Return the PIDs of the supervisors that live in ``state``.
 

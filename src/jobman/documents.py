@@ -13,6 +13,8 @@ from jobman.logs.layout import run_directory
 from jobman.model.scalars import format_duration, format_timestamp
 from jobman.model.spec_json import to_document
 from jobman.model.state import JobPhase, LogIntegrity, RunPhase
+from jobman.store.migrations import SCHEMA_VERSION as STORE_VERSION
+from jobman.store.safety import DATABASE
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from jobman.policy.conditions import ConditionState
     from jobman.policy.liveness import Verdict
     from jobman.policy.waiting import DependencyState
+    from jobman.process import Member
+    from jobman.service.doctor.findings import Finding, Report
     from jobman.service.query import Detail, Listed, Summary
 
     Document = dict[str, Any]
@@ -84,6 +88,8 @@ def job_detail(detail: Detail, root: str) -> Document:
         "supervisor": _supervisor(detail.supervisor, detail.supervisor_state),
         "diagnostic_code": job.problem.code if job.problem else None,
         "diagnostic": job.problem.text if job.problem else None,
+        "diagnostics_path": detail.diagnostics_path,
+        "survivors": [_survivor(member) for member in detail.survivors or ()],
     }
     return {
         "summary": summary(detail.summary),
@@ -120,6 +126,53 @@ def run_document(run: Run, root: str) -> Document:
         "logs": _logs(run, root),
         **_without_empty(optional),
     }
+
+
+def report(examined: Report) -> Document:
+    """Return the document of ``doctor``."""
+    optional = {
+        "backup_path": examined.backup_path,
+        "file_system": examined.file_system,
+        "limits": None if examined.limits is None else _without_empty(examined.limits._asdict()),
+    }
+    return {
+        "healthy": examined.healthy,
+        "store": _examined_store(examined),
+        "findings": [_finding(finding) for finding in examined.findings],
+        "survivors": [{"job_id": found.job_id, **_survivor(found.member)} for found in examined.survivors],
+        "disk": {f"{name}_bytes": size for name, size in examined.disk._asdict().items()},
+        "stale_ownership_reconciled": examined.reconciled,
+        **_without_empty(optional),
+    }
+
+
+def _examined_store(examined: Report) -> Document:
+    database = examined.database
+    facts = {
+        "schema_version": None if database is None else database.schema_version,
+        "foreign_key_violations": None if database is None else database.foreign_keys,
+        "integrity_result": None if database is None else "\n".join(database.integrity),
+        "migration_backup": examined.migration_backup or None,
+    }
+    return {
+        "healthy": database is not None and database.is_sound(),
+        "state_directory": examined.root,
+        "database_path": f"{examined.root}/{DATABASE}",
+        "sqlite_version": examined.sqlite_version,
+        "supported_schema_version": STORE_VERSION,
+        "wal_checkpointed": examined.wal_merged,
+        # Zero is a fact here, and what could not be read is left out.
+        **{name: value for name, value in facts.items() if value is not None},
+    }
+
+
+def _finding(finding: Finding) -> Document:
+    optional = _without_empty({"advice": finding.advice, "job_id": finding.job_id})
+    return {"level": finding.level.value, "topic": finding.topic, "text": finding.text, **optional}
+
+
+def _survivor(member: Member) -> Document:
+    return {"pid": member.identity.pid, "creation_id": member.identity.creation_id, "name": member.name}
 
 
 def _runtime(detail: Detail) -> Document:

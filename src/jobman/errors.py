@@ -229,6 +229,12 @@ class SecretUnavailableError(JobmanError):
     template = "secret missing: {source}, for {variable}, {detail}"
 
 
+class BackupError(JobmanError):
+    """A copy of the store cannot be made; fields: ``path``, ``detail``."""
+
+    template = "backup {path}: {detail}"
+
+
 class WorkingDirectoryError(JobmanError):
     """The directory from which a job is submitted is gone; fields: ``detail``."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import Cli, Result, environment_without, installed_command, require_tool
+from tests.support import Cli, environment_without, installed_command, unprivileged
 
 DEFAULT = ("JOBMAN_STATE_DIR", "XDG_STATE_HOME")
 
@@ -123,22 +123,6 @@ def test_a_relative_place_needs_a_current_directory(cli: Cli) -> None:
 
 
 # --- Without the right to write -------------------------------------------------------------------------------------
-
-
-def unprivileged(cli: Cli, *words: str, **environment: str) -> Result:
-    """Run jobman as somebody whom the mode of a directory binds, which root is not."""
-    prefix: tuple[str, ...] = ()
-    if os.geteuid() == 0:
-        prefix = (require_tool("setpriv"), "--bounding-set=-dac_override,-dac_read_search", "--")
-    done = subprocess.run(
-        [*prefix, installed_command(), *words],
-        cwd=cli.cwd,
-        env=cli.environment | environment,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    return Result(done.returncode, done.stdout.decode(), done.stderr.decode(), done.stdout)
 
 
 def test_a_home_that_cannot_be_written_to_is_said_in_one_line(cli: Cli, tmp_path: Path) -> None:

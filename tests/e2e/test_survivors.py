@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from tests.faults.injection import rows
 from tests.support import Cli, eventually, supervisor_pids
 
 STUBBORN = "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done"
@@ -74,3 +75,23 @@ def test_slots_are_free_as_soon_as_the_survivor_has_ended_by_itself(cli: Cli, or
         return "released_at" in cli.json("show", "orphan")["admission"]
 
     eventually(is_released)
+
+
+def test_after_a_reboot_jobs_are_lost_and_nothing_is_signalled(cli: Cli, orphan: int) -> None:
+    """Issue 5, field case 8: whoever has the number of the target now is a stranger."""
+    waiting = cli.run("true", flags=("--wait-delay", "1h"))
+    (supervisor,) = supervisor_pids(cli.state)
+    os.kill(supervisor, signal.SIGKILL)
+    eventually(lambda: not supervisor_pids(cli.state))
+    rows(cli.state, "UPDATE supervisors SET boot_id = 'another'; UPDATE runs SET boot_id = 'another'")
+
+    done = cli("doctor", "--repair")
+
+    assert "supervisors: 2 job(s) without an owner were settled" in done.out
+    for job_id in ("orphan", waiting):
+        assert cli.json("status", job_id)["outcome"] == "lost"
+        cli("cancel", job_id)
+        assert "survivors" not in cli.json("show", job_id)
+    assert "released_at" in cli.json("show", "orphan")["admission"]
+    assert _is_alive(orphan)
+    os.kill(orphan, signal.SIGKILL)

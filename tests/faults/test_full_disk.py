@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Cli, assert_no_process, eventually, installed_command, require_tool, supervisor_pids
+from tests.support import (
+    Cli,
+    assert_no_process,
+    eventually,
+    installed_command,
+    require_tool,
+    supervisor_pids,
+)
 
 SIZE = 2 << 20
 
@@ -65,8 +73,12 @@ def test_a_timeout_ends_its_target_although_nothing_can_be_written(small: Cli, f
 
     filler.unlink()
     small("wait", job_id, status=1)
-    outcome = small.json("show", job_id)["runs"][0]["outcome"]
-    assert outcome == "timed_out"
+    detail = small.json("show", job_id)
+    assert detail["runs"][0]["outcome"] == "timed_out"
+    # D24: what its supervisor had trouble with, and that it is over.
+    notes = Path(detail["diagnostics_path"]).read_text()
+    assert re.search(r"store: works again, after \d+ failure\(s\), the last: .*\bfull\b", notes)
+    assert f"note      diagnostics: the supervisor of job {job_id} had trouble" in small("doctor").out
 
 
 def test_a_supervisor_that_is_asked_to_end_stops_its_target_although_nothing_can_be_written(small: Cli) -> None:
@@ -107,12 +119,15 @@ def test_output_that_fills_the_disk_ends_its_record_and_nothing_else(small: Cli)
     assert small("logs", later).out == "later\n"
 
 
-def test_a_submitter_with_a_small_file_size_limit_gets_its_job_done(cli: Cli) -> None:
-    """Field case 23: the limit is the target's, not the store's."""
+@pytest.mark.parametrize("blocks", ["2000", "100"])
+def test_a_submitter_with_a_small_file_size_limit_gets_its_job_done(cli: Cli, blocks: str) -> None:
+    """Field case 23: the limit is the target's, not the store's, which is larger."""
+    cli("list")
+    assert (cli.state / "jobman.db").stat().st_size > 100 * 1024
     words = ("sh", "-c", "ulimit -S -f")
     command = (installed_command(), "run", "--wait", "--name", "f", "--", *words)
     limited = subprocess.run(
-        ["sh", "-c", 'ulimit -S -f 2000; exec "$@"', "sh", *command],
+        ["sh", "-c", 'ulimit -S -f "$0"; exec "$@"', blocks, *command],
         env=cli.environment,
         cwd=cli.cwd,
         capture_output=True,
@@ -120,4 +135,4 @@ def test_a_submitter_with_a_small_file_size_limit_gets_its_job_done(cli: Cli) ->
         timeout=15,
     )
     assert limited.returncode == 0, limited.stderr
-    assert cli("logs", "f").out == "2000\n"
+    assert cli("logs", "f").out == f"{blocks}\n"

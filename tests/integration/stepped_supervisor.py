@@ -6,12 +6,15 @@ and handles signals, which would outlive the story in a test's process.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 from jobman import handshake
 from jobman.model.spec import Completion, Delay, JobSpec, Limit, StopPolicy, Timeouts
@@ -28,6 +31,7 @@ from jobman.supervisor.loop import Loop
 from jobman.supervisor.observe import Observer
 from jobman.supervisor.ownership import Ownership
 from jobman.supervisor.perform import Performer
+from jobman.supervisor.run import ActiveRun
 from jobman.testing import FakeClock
 from tests.faults.injection import assert_sound
 from tests.support import clean_environment
@@ -220,7 +224,52 @@ def drain(state: str) -> None:
     assert ended.logs.diagnostic_code == "descendant_holds_output"
 
 
-STORIES = {"run_timeout": run_timeout, "job_timeout": job_timeout, "backoff": backoff, "drain": drain}
+def busy_store(state: str) -> None:
+    """D23, field case 33: somebody writes for long; the target is drained, its limits hold, all is recorded."""
+    fills = "trap '' TERM; while :; do head -c 100000 /dev/zero; echo >&2; sleep 0.01; done"
+    limits, stop = Timeouts(HOUR, 0), StopPolicy(grace_ns=5 * SECOND)
+    story = Story(state, shell(fills, timeouts=limits, stop=stop))
+    story.until_phase("running")
+    log = Path(state, "logs", story.job_id, "1", "stdout.log")
+    writer = os.open(f"{state}/run/writer.lock", os.O_RDWR)
+    fcntl.flock(writer, fcntl.LOCK_EX)
+    story.clock.advance(HOUR)
+    size = log.stat().st_size
+    # Refused for two seconds, it goes on without the store.
+    story.until(lambda: story.asked_ns() is not None, "asked to end", tick_ns=SECOND // 4)
+    assert log.stat().st_size > size + 200_000, "not drained between two attempts"
+    size = log.stat().st_size
+    story.until(lambda: log.stat().st_size > size + 500_000, "drained while it has its grace")
+    assert story.alive()
+    assert story.phase() == "running", "nothing can be recorded"
+    story.clock.advance(5 * SECOND)
+    story.until(lambda: not story.alive(), "killed after its grace", tick_ns=TICK)
+    os.close(writer)
+    story.until_phase("completed", tick_ns=TICK)
+    (run,) = load_runs(story.store, [story.job_id])[story.job_id]
+    assert (run.outcome, run.exit and run.exit.signal, run.logs.integrity) == ("timed_out", "killed", "valid")
+
+
+def exhausted(state: str) -> None:
+    """Issue 5: a system without descriptors for a while costs a target neither its supervisor nor its result."""
+    story = Story(state, shell("echo begun; sleep 0.2; exit 3"))
+    story.until_phase("running")
+    exhaustion = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    with patch.object(ActiveRun, "view", side_effect=exhaustion) as looks:
+        story.until(lambda: looks.call_count >= 5, "refused again and again")
+    story.until_phase("completed", tick_ns=TICK)
+    (run,) = load_runs(story.store, [story.job_id])[story.job_id]
+    assert (run.outcome, run.exit and run.exit.exit_code, run.logs.stdout_bytes) == ("failure", 3, 6)
+
+
+STORIES = {
+    "run_timeout": run_timeout,
+    "job_timeout": job_timeout,
+    "backoff": backoff,
+    "drain": drain,
+    "busy_store": busy_store,
+    "exhausted": exhausted,
+}
 
 if __name__ == "__main__":
     os.environ["JOBMAN_STATE_DIR"] = sys.argv[2]

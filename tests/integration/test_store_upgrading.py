@@ -33,16 +33,22 @@ def _schema_of(database: Path) -> set[tuple[object, ...]]:
 
 @pytest.fixture
 def old(state: Path) -> Path:
-    """A store as version 1 made it: a job that is done, one that runs with a slot, one that waits; nobody has it open.
+    """A store as version 1 made it; see `_made_by`."""
+    return _made_by(1, state)
 
-    The rows are moved through a table without the columns that came later, so that they are as old as their schema.
+
+def _made_by(version: int, state: Path) -> Path:
+    """A store as an earlier version made it: a job that is done, one that runs with a slot, one that waits.
+
+    Nobody has it open. The rows are moved through a table without the columns that came later, so that they are as old
+    as their schema.
     """
     store = open_store(str(state))
     commit_all(store, walk("claim", "admit", "reserve", "start", "end", job_id=DONE_ID))
     commit_all(store, walk("claim", "admit", "reserve", "start"))
     commit_all(store, walk("claim", "await_prerequisites", job_id=WAITING_ID))
     rows = {table: content for table, content in dump(store).items() if table != "schema_migrations"}
-    downgrade(store)
+    downgrade(store, version)
     store.execute("PRAGMA foreign_keys=OFF")
     known = [name for (name,) in store.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     for table in known:
@@ -91,6 +97,34 @@ def test_opening_upgrades_and_keeps_every_job(old: Path, tmp_path: Path) -> None
     view = load_view(store, load_limits(store))
     assert (dict(view.used), view.queue, dict(view.limits.capacities)) == ({"": 1}, (), {})
     store.close()
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_a_store_of_every_earlier_version_is_upgraded(state: Path, tmp_path: Path, version: int) -> None:
+    """M9: to the schema that a new store has, with every row, after a copy that is named after the version."""
+    old = _made_by(version, state)
+    assert _version(old) == version
+    before = _rows(old)
+    open_store(str(tmp_path / "new")).close()
+
+    open_store(str(old)).close()
+
+    assert _version(old) == SCHEMA_VERSION
+    assert _schema_of(old / "jobman.db") == _schema_of(tmp_path / "new" / "jobman.db")
+    after = _rows(old)
+    for table, rows in before.items():
+        assert [row[: len(rows[0])] for row in after[table]] == rows, table
+    (copy,) = (old / "backups").iterdir()
+    assert copy.name.startswith(f"jobman-schema-{version}-")
+
+
+def _rows(state: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of the tables that have any, but not of the history of migrations."""
+    connection = apsw.Connection(str(state / "jobman.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    found = {str(name): connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall() for (name,) in tables}  # noqa: S608  # our own names
+    connection.close()
+    return {name: rows for name, rows in found.items() if rows and name != "schema_migrations"}
 
 
 def test_a_private_copy_of_the_old_store_is_kept(old: Path) -> None:

@@ -222,6 +222,8 @@ def test_a_replaced_database_ends_supervisors_like_a_removed_one(cli: Cli) -> No
     (cli.state / "jobman.db").touch(0o600)
 
     eventually(lambda: not is_running(supervisor))
+    # Nothing but its own notes can tell of it any more (D24).
+    assert "the database was removed or replaced" in (cli.state / "run" / f"{job_id}.log").read_text()
 
 
 @pytest.mark.parametrize("flags", [("--run-timeout", "1500ms"), ("--job-timeout", "1500ms")])

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from jobman import documents
 from jobman.model.events import Transition
+from jobman.model.identity import ProcessIdentity
 from jobman.model.spec import (
     Classification,
     Completion,
@@ -40,14 +41,19 @@ from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMod
 from jobman.policy.conditions import EVALUATION_ERROR, PROBE_TIMEOUT, ConditionState
 from jobman.policy.liveness import Verdict
 from jobman.policy.waiting import DependencyState
+from jobman.process import Member
+from jobman.process.session import Limits
+from jobman.service.doctor.findings import Disk, Finding, Level, Report, Survivor
 from jobman.service.query import Detail, Listed, Summary
+from jobman.store.check import Database
 from jobman.store.live_input import LiveInput
 from tests.moves import EPOCH_NS, EXAMPLE_JOB_ID, SITUATIONS, walk
 from tests.strategies import dependencies, histories, job_specs
 from tests.support import SCHEMAS, check_document, document_validator
 
 ROOT = "/state"
-NAMES = ("status", "list", "show-job", "show-run")
+MEMBER = Member(ProcessIdentity(7, "9", "boot", "4026531836"), "sleep", "S", 7)
+NAMES = ("doctor", "status", "list", "show-job", "show-run")
 
 
 # --- Jobs to print --------------------------------------------------------------------------------------------------
@@ -177,6 +183,26 @@ def full_detail() -> Detail:
         admission=detail.admission and detail.admission._replace(pool="gpu", slot_scope="gpu", slot_indexes=(0, 3)),
         supervisor_state=Verdict.GONE,
         conditions=(ConditionState(0, "until", 1, EPOCH_NS, EPOCH_NS, EVALUATION_ERROR),),
+        survivors=(MEMBER,),
+        diagnostics_path="/state/run/x.log",
+    )
+
+
+def full_report() -> Report:
+    """Return a report with every member that can be printed."""
+    return Report(
+        root=ROOT,
+        sqlite_version="3.54.1",
+        findings=(Finding(Level.PROBLEM, "survivors", "alive", "cancel", EXAMPLE_JOB_ID),),
+        file_system="ext4",
+        database=Database(2, ("ok",), 0),
+        survivors=(Survivor(EXAMPLE_JOB_ID, MEMBER),),
+        disk=Disk(1, 2, 3, 4, 5),
+        limits=Limits(1, 2, 3, 4),
+        backup_path="/copy",
+        migration_backup="/state/backups/x",
+        reconciled=1,
+        wal_merged=True,
     )
 
 
@@ -185,6 +211,7 @@ def document(name: str, detail: Detail) -> str:
     if name == "list":
         return "".join(documents.job_list([Listed(detail.summary, detail.runs)], with_runs=True, root=ROOT))
     content = {
+        "doctor": lambda: documents.report(full_report()),
         "status": lambda: documents.summary(detail.summary),
         "show-job": lambda: documents.job_detail(detail, ROOT),
         "show-run": lambda: documents.run_document(detail.runs[0], ROOT),
@@ -264,14 +291,15 @@ def test_a_member_of_another_type_is_refused_anywhere(name: str) -> None:
 
 
 def test_every_member_of_the_schemas_is_printed_or_belongs_to_a_feature_that_is_not_offered_yet() -> None:
-    printed = {member for part in objects_of(json.loads(document("show-job", full_detail()))) for member in part}
+    whole = [json.loads(document(name, full_detail())) for name in ("show-job", "doctor")]
+    printed = {member for part in objects_of(whole) for member in part}
     known: set[str] = set()
     for path in SCHEMAS.glob("[!c]*.json"):  # the configuration is not ours to print in full; common is below
         for part in objects_of(json.loads(path.read_text("utf-8"))):
             if isinstance(part.get("properties"), dict) and part.get("type") == "object":
                 known |= part["properties"].keys()
     pruning = {"pruned_at", "pruned_files", "pruned_bytes"}
-    others = {"jobs", "input_endpoint", "survivors"}
+    others = {"jobs", "input_endpoint"}
     exits = {"signal", "platform_reason"}
     assert known - printed <= pruning | others | exits
 
@@ -326,6 +354,15 @@ def test_a_list_that_cannot_be_read_prints_nothing() -> None:
 
     with pytest.raises(OSError):
         next(documents.job_list(jobs(), with_runs=False, root=ROOT))
+
+
+def test_what_could_not_be_read_of_a_damaged_database_is_left_out() -> None:
+    report = full_report()._replace(database=Database(None, ("malformed",), None))
+    store = check_document("doctor", documents.envelope(documents.report(report)))["store"]
+    assert (store["healthy"], store["integrity_result"]) == (False, "malformed")
+    assert not {"schema_version", "foreign_key_violations"} & store.keys()
+    unseen = report._replace(database=None, disk=Disk(), limits=None, survivors=())
+    assert check_document("doctor", documents.envelope(documents.report(unseen)))["disk"]["store_bytes"] == 0
 
 
 # --- What is left out, what is not ----------------------------------------------------------------------------------

@@ -105,12 +105,17 @@ def _job_fields(detail: Detail) -> Iterator[tuple[str, str]]:
     yield "Admission", _admission(detail.admission)
     if detail.supervisor is not None and detail.supervisor_state is not None:
         yield "Supervisor", f"{detail.supervisor_state}, pid {detail.supervisor.identity.pid}"
-    if detail.supervisor_state == Verdict.UNVERIFIABLE:
+    if detail.supervisor_state == Verdict.UNVERIFIABLE or detail.survivors is None:
         yield "Survivors", "unknown"
+    elif detail.survivors:
+        named = ", ".join(f"pid {member.identity.pid} ({member.name})" for member in detail.survivors)
+        yield "Survivors", f"{named}; jobman cancel {job.id} stops them"
     # Of a job that is not over, or a success, only the run knows what is wrong.
     problem = job.problem or (detail.runs[-1].problem if detail.runs else None)
     if problem is not None:
         yield "Diagnostic", f"{problem.text} ({problem.code})"
+    if detail.diagnostics_path:
+        yield "Supervisor's notes", detail.diagnostics_path
     yield "Notification deliveries", "0"
     yield "Pending notifications", "0"
     yield "Notification attempts", "0"

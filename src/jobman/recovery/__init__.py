@@ -43,19 +43,30 @@ def reconcile(store: Store, job_id: str, clock: Clock) -> bool:
     return losing.settle(store, snapshot, clock)
 
 
-def reconcile_all(store: Store, clock: Clock) -> None:
-    """Reconcile every job that is not completed, and lost ones that hold slots: one query, one look at each lock."""
+def reconcile_all(store: Store, clock: Clock) -> int:
+    """Reconcile every job that is not completed, and lost ones that hold slots; return how many were changed."""
     if store.read_only:
-        return
+        return 0
+    changed = [reconcile(store, job_id, clock) for job_id in suspects(store, clock)]
+    _sweep(store)
+    return sum(changed)
+
+
+def suspects(store: Store, clock: Clock) -> list[str]:
+    """Return the jobs that deserve a closer look: one query, one look at each lock.
+
+    Those whose supervisor does not hold its lock, or whose offer has expired, and completed ones that hold slots.
+    """
     boot_id, now_ns = own_boot_id(), clock.wall_ns()
+    found = []
     for owned in load_ownership(store):
         job_id, deadline_ns, boot, device, inode = owned
         expired = deadline_ns is not None and now_ns >= deadline_ns
         known = device is not None and inode is not None and boot == boot_id
         held = known and _is_held(f"{store.root}/run/{job_id}.lock", device or 0, inode or 0)
         if expired or (deadline_ns is None and not held):
-            reconcile(store, job_id, clock)
-    _sweep(store)
+            found.append(job_id)
+    return found
 
 
 def _sweep(store: Store) -> None:
@@ -66,11 +77,7 @@ def _sweep(store: Store) -> None:
         return
     for name in names:
         job_id, path = name.removesuffix(_LOCK), f"{store.root}/run/{name}"
-        try:
-            status = os.lstat(path)
-        except OSError:
-            continue
-        if not _is_held(path, status.st_dev, status.st_ino) and is_completed(store, job_id):
+        if not is_locked(path) and is_completed(store, job_id):
             from jobman.recovery import losing  # rarely needed, and heavy: see above
 
             losing.remove_endpoint(store, job_id)
@@ -129,11 +136,29 @@ def _holds_its_lock(store: Store, supervisor: Supervisor) -> bool:
     return held and supervisor.identity.boot_id == own_boot_id()
 
 
+def is_locked(path: str) -> bool:
+    """Say whether somebody holds the lock of a file, whichever it is."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return _is_held(path, status.st_dev, status.st_ino)
+
+
 def _is_held(path: str, device: int, inode: int) -> bool:
     try:
         return probe(path, device, inode) == HELD
     except OSError:
         return False
+
+
+def diagnostics_path(root: str, job_id: str) -> str:
+    """Return the path of what the supervisor of a job has noted about its own troubles, "" if it had none (D24)."""
+    path = f"{root}/run/{job_id}.log"
+    try:
+        return path if os.lstat(path).st_size else ""
+    except OSError:
+        return ""
 
 
 def lock_path(store: Store, supervisor: Supervisor) -> str:

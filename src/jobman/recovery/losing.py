@@ -26,7 +26,7 @@ from jobman.model.transitions.submission import expire_submission
 from jobman.policy.liveness import Verdict, judge
 from jobman.process import liveness
 from jobman.process.wake import wake_jobs
-from jobman.recovery import lock_path
+from jobman.recovery import diagnostics_path, lock_path
 from jobman.store.admissions import requests_to_wake
 from jobman.store.commit import commit
 from jobman.store.dependencies import dependents_to_wake
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 _EVIDENCE = {liveness.HELD: False, liveness.FREE: True}
+_NOTES_BYTES = 1 << 17
+_NOTE_CHARACTERS = 300
 _LOST = "its supervisor (pid {pid}) has ended without completing the job"
 
 
@@ -67,11 +69,7 @@ def judge_owner(store: Store, supervisor: Supervisor) -> Verdict:
 def remove_traces(root: str, job_id: str) -> None:
     """Remove what a dead supervisor, or one that did not get its job, left in ``run/``: FIFO, empty log, lock."""
     stem = f"{root}/run/{job_id}"
-    try:
-        written = os.lstat(f"{stem}.log").st_size > 0
-    except OSError:
-        written = False
-    for suffix in ("wake", "lock") if written else ("wake", "log", "lock"):
+    for suffix in ("wake", "lock") if diagnostics_path(root, job_id) else ("wake", "log", "lock"):
         try:
             os.unlink(f"{stem}.{suffix}")
         except OSError:
@@ -87,6 +85,23 @@ def remove_endpoint(store: Store, job_id: str) -> None:
         os.unlink(offered.endpoint)
     except OSError:
         pass
+
+
+def last_note(path: str) -> str:
+    """Return the last line of a supervisor's notes as ASCII; "" if there is none."""
+    try:
+        # Non-blocking: somebody may have put a FIFO in its place.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        # Their writer bounds them; what lies behind is not ours.
+        lines = os.read(descriptor, _NOTES_BYTES).decode("ascii", "backslashreplace").splitlines()
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+    return lines[-1] if lines else ""
 
 
 def _expire(store: Store, snapshot: Snapshot, now: Now) -> bool:
@@ -153,6 +168,8 @@ def _judge(supervisor: Supervisor, *, lock_taken: bool | None) -> Verdict:
 def _assess(store: Store, snapshot: Snapshot, supervisor: Supervisor) -> Loss:
     run = snapshot.run
     detail = _LOST.format(pid=supervisor.identity.pid)
+    noted = last_note(diagnostics_path(store.root, snapshot.job.id))
+    detail += f"; its last note: {noted[:_NOTE_CHARACTERS]}" if noted else ""
     if run is None:
         return Loss(detail, RunLogs(LogIntegrity.PARTIAL, RecordingHealth.DEGRADED), release_slots=True)
     alive = survivors_of(run, supervisor)

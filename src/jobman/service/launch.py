@@ -7,6 +7,7 @@ start-up path of ``jobman run``, hence few imports.
 from __future__ import annotations
 
 import os
+import resource
 import sys
 
 import jobman
@@ -14,6 +15,7 @@ from jobman import handshake
 from jobman.errors import HandshakeError, LaunchError, UnsupportedPlatformError
 from jobman.model.ids import RANDOM_BYTES, new_id
 from jobman.process.spawn import is_listed, spawn_detached, submitter_environment
+from jobman.store.safety import DATABASE
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 ACKNOWLEDGEMENT_TIMEOUT_MS = 32_000
 _OUTER_NAMES = (b"JOB_ID", b"JOB_NAME", b"RUN_ID", b"RUN_NUMBER", b"POOL", b"SLOTS", b"EVENT_ID")
+# The database grows with each job, and its write-ahead log to 4 MiB before it is merged.
+_ROOM_TO_WRITE = 8 << 20
 _SITES = ("site-packages", "dist-packages")
 
 
@@ -97,11 +101,12 @@ def start(job_id: str, root: str) -> Candidate:
     """Start a supervisor for a job that need not exist yet.
 
     Raises:
-        LaunchError: the system refuses another process, or there is no interpreter.
+        LaunchError: the system refuses another process or files of the size that is needed, or there is no interpreter.
         UnsupportedPlatformError: nobody could tell from ``/proc`` which processes a job has.
     """
     if not is_listed():
         raise UnsupportedPlatformError(platform="a /proc that is missing, or shows another PID namespace,")
+    _require_room_to_write(root)
     stub = os.path.join(os.path.dirname(jobman.__file__), "supervisor", "__main__.py")
     if not sys.executable:
         raise LaunchError(detail="the path of the Python interpreter is not known")
@@ -145,6 +150,20 @@ def resolve_failure(store: Store, candidate: Candidate, error: HandshakeError) -
         return  # somebody else has seen to it
     remove_traces(store.root, candidate.job_id)
     raise LaunchError(detail=f"{detail}; job {candidate.job_id} is recorded as submission_failed")
+
+
+def _require_room_to_write(root: str) -> None:
+    """Refuse to start a supervisor that could not record anything: its hard limit is for ever (field case 23)."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    if limit == resource.RLIM_INFINITY:
+        return
+    try:
+        size = os.lstat(f"{root}/{DATABASE}").st_size
+    except OSError:
+        size = 0
+    if limit < size + _ROOM_TO_WRITE:
+        detail = f"files of at most {limit} bytes (ulimit -f) are too small for the store, which needs"
+        raise LaunchError(detail=f"{detail} {size + _ROOM_TO_WRITE}; ulimit -S -f limits the command alone")
 
 
 def _environment(job_id: str, root: str) -> dict[bytes, bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from jobman import recovery
 from jobman.errors import RunNotFoundError
 from jobman.model.state import JobOutcome, JobPhase
+from jobman.recovery import diagnostics_path
 from jobman.store.jobs import (
     latest_admission,
     list_jobs,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jobman.policy.conditions import ConditionState
     from jobman.policy.liveness import Verdict
     from jobman.policy.waiting import DependencyState
+    from jobman.process import Member
     from jobman.store.connection import Store
     from jobman.store.jobs import (
         JobFilter,
@@ -43,7 +45,11 @@ class Summary(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """Everything that is known of a job."""
+    """Everything that is known of a job.
+
+    ``survivors`` are living processes of a lost job, ``None`` if that cannot be told from here; ``diagnostics_path``
+    is where its supervisor has noted its own troubles, "" if it had none.
+    """
 
     summary: Summary
     spec: JobSpec
@@ -54,6 +60,8 @@ class Detail(NamedTuple):
     supervisor_state: Verdict | None
     conditions: tuple[ConditionState, ...] = ()
     live_input: LiveInput | None = None
+    survivors: tuple[Member, ...] | None = ()
+    diagnostics_path: str = ""
 
 
 class Listed(NamedTuple):
@@ -88,18 +96,30 @@ def describe(store: Store, job_id: str, clock: Clock) -> Detail:
     if supervisor is not None and supervisor.released_at_ns is None:
         alive = recovery.owner_state(store, supervisor)
     conditions = tuple(_conditions(store, [job_id]).get(job_id, ()))
+    admission = latest_admission(store, job_id)
     reason = _summaries(store, [job], clock)[0].reason
     return Detail(
         Summary(job, reason),
         load_spec(store, job_id),
         runs,
         dependencies,
-        latest_admission(store, job_id),
+        admission,
         supervisor,
         alive,
         conditions,
         load_live_input(store, job_id),
+        _survivors(store, job, admission),
+        diagnostics_path(store.root, job_id),
     )
+
+
+def _survivors(store: Store, job: Job, admission: Admission | None) -> tuple[Member, ...] | None:
+    """Return what is alive of a lost job, which keeps its slots as long as something is (D25, D42)."""
+    if job.outcome != JobOutcome.LOST or admission is None or admission.released_at_ns is not None:
+        return ()
+    from jobman.service.survivors import survivors  # rarely needed
+
+    return survivors(store, job.id)
 
 
 def select_run(job_id: str, runs: Sequence[Run], number: int) -> Run:

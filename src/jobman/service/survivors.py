@@ -1,4 +1,4 @@
-"""Stopping what is left of a lost job: its supervisor is dead, so the client has to (D25, D42)."""
+"""What is left of a lost job: its supervisor is dead, so the client has to look for it, and to stop it (D25, D42)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,24 @@ _LOOK_EVERY_S = 0.02
 _INSISTENCE_NS = 5_000_000_000
 
 
+def survivors(store: Store, job_id: str) -> tuple[process.Member, ...] | None:
+    """Return what is alive of a lost job's last run; ``None`` if that cannot be known from here.
+
+    Worth asking only while the job holds its slots: they are released on proof that nothing is alive.
+    """
+    supervisor = load_supervisor(store, job_id)
+    runs = load_runs(store, [job_id]).get(job_id, [])
+    return survivors_of(runs[-1], supervisor) if supervisor is not None and runs else ()
+
+
 def stop_survivors(store: Store, job_id: str, clock: Clock) -> None:
     """Ask the living processes of a lost job's last run to end, insist after the job's grace, and free its slots.
 
     Only processes that are proved to belong to the run are signalled; where that cannot be known, none is.
     """
-    supervisor = load_supervisor(store, job_id)
-    runs = load_runs(store, [job_id]).get(job_id, [])
-    if supervisor is None or not runs:
-        return
 
     def alive() -> tuple[process.Member, ...]:
-        return survivors_of(runs[-1], supervisor) or ()
+        return survivors(store, job_id) or ()
 
     for member in alive():
         process.signal_member(member, signal.SIGTERM)

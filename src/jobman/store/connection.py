@@ -150,7 +150,8 @@ def translate(error: apsw.Error, path: str) -> StoreBusyError | StoreFailureErro
         return StoreBusyError(seconds=_BUSY_LIMIT_MS // 1000)
     if isinstance(error, apsw.NotADBError):
         return StoreForeignError(path=path, detail=str(error))
-    return StoreFailureError(detail=str(error))
+    advice = ": jobman doctor examines it" if isinstance(error, apsw.CorruptError) else ""
+    return StoreFailureError(detail=f"{error}{advice}")
 
 
 def _open_read_only(root: str) -> Store:
@@ -161,15 +162,16 @@ def _open_read_only(root: str) -> Store:
         detail = "the directory is read-only and the last writer left a -wal file that has to be merged first"
         raise StoreFileError(path=database, detail=detail)
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    address = "file:" + _quoted(database) + "?immutable=1"
-    store = Store(root, _connect(address, flags), read_only=True)
+    store = Store(root, _connect(read_only_address(database), flags), read_only=True)
     ensure_schema(store)
     return store
 
 
-def _quoted(path: str) -> str:
+def read_only_address(path: str) -> str:
+    """Return the address by which a database that nobody can write to is opened (``SQLITE_OPEN_URI``)."""
     # The three characters that end or escape the path part of an SQLite URI.
-    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{quoted}?immutable=1"
 
 
 def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:

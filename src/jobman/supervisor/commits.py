@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jobman.model.events import Transition
     from jobman.model.state import Snapshot
     from jobman.store.connection import Store
+    from jobman.supervisor.notes import Notes
     from jobman.supervisor.observe import Observer
 
 _BUSY_FOR_TOO_LONG_NS = 2_000_000_000
@@ -21,8 +22,9 @@ _BUSY_FOR_TOO_LONG_NS = 2_000_000_000
 class Commits:
     """Commits transitions and lets the observer go on from them."""
 
-    def __init__(self, store: Store, observer: Observer, clock: Clock) -> None:
+    def __init__(self, store: Store, observer: Observer, clock: Clock, notes: Notes) -> None:
         self._store = store
+        self._notes = notes
         self._observer = observer
         self._clock = clock
         self._intents: list[Transition] = []
@@ -66,7 +68,8 @@ class Commits:
             if now_ns - self._refused_since_ns < _BUSY_FOR_TOO_LONG_NS:
                 raise
             self._keep(transition, with_target=with_target)
-        except StoreFailureError:
+        except StoreFailureError as error:
+            self._notes.trouble("store", str(error))
             self._keep(transition, with_target=with_target)
         else:
             self._refused_since_ns = 0

@@ -34,6 +34,7 @@ _RETRY_FIRST_NS = 100_000_000
 _RETRY_LAST_NS = 5_000_000_000
 _INSPECT_EVERY_NS = 2_000_000_000
 _INSPECT_AT_ONCE = 16
+_BUSY_WORTH_A_NOTE_NS = 2_000_000_000
 _SHORT_READ = 16 * 1024
 _BREATH_NS = 1_000_000
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
@@ -51,6 +52,8 @@ _WITHOUT_STORE = frozenset(
         Act.STOP_DRAINING,
     )
 )
+# Done although the store fails, or without it.
+_NO_PROOF_OF_STORE = _WITHOUT_STORE | {Act.LAUNCH, Act.OPEN_GATE, Act.CLOSE_GATE, Act.SUSPEND, Act.CONTINUE}
 _BOOKKEEPING = frozenset(
     (Act.AWAIT_PREREQUISITES, Act.RECORD_OBSERVATIONS, Act.RECORD_EVALUATIONS, Act.ENQUEUE, Act.ADMIT, Act.RESERVE_RUN)
 )
@@ -59,7 +62,6 @@ _BOOKKEEPING = frozenset(
 def supervise(owner: Ownership) -> None:
     """Own the job until it is completed, or until the store it belongs to is gone and nothing runs any more."""
     clock = SystemClock()
-    owner.lift_file_size_limit()
     observer = Observer(owner.store, owner.job_id, clock=clock, claimed_ns=owner.claimed_ns)
     performer = Performer(owner, observer, clock)
     performer.watch_conditions()
@@ -82,6 +84,9 @@ class Loop:
         self._store_retry_ns = 0
         self._store_pause_ns = _RETRY_FIRST_NS
         self._refusals = 0
+        self._refused_since_ns = 0
+        self._lost = False
+        self._notes = performer.notes
         self._inspect_at_ns = 0
         self._inspected = 0
         # What a supervisor without children polls never changes.
@@ -98,21 +103,25 @@ class Loop:
         """Observe, decide, and either perform or wait; return whether to go on."""
         try:
             decision = self._decide()
+            self._note_a_lost_store()
             if decision.act == Act.LEAVE or (self._observer.store_gone and self._performer.active is None):
                 return False
             if decision.act == Act.WAIT:
                 self._wait(decision.wait_ns)
             else:
                 self._perform(decision)
+            self._notes.over("system")
         except RevisionConflictError:
             self._woken = True
             self._performer.forget_intents()
             self._observer.reload()
-        except StoreBusyError:
+        except StoreBusyError as error:
             # It queued for as long as a target may go undrained; after a look at the pipes it queues again.
-            self._refusals += 1
+            self._note_refusal(error)
             self._postpone(_BREATH_NS)
-        except (StoreFailureError, StoreForeignError):
+            self._handle(self._poll(0))
+        except (StoreFailureError, StoreForeignError) as error:
+            self._notes.trouble("store", str(error))
             self._postpone(self._store_pause_ns)
             self._store_pause_ns = min(_RETRY_LAST_NS, 2 * self._store_pause_ns)
             # Asked to end, with nothing to look after and nobody to tell: the next look finds the job lost.
@@ -121,6 +130,7 @@ class Loop:
             if error.errno not in _SHORTAGES:
                 raise
             # Nothing was done: the processes are looked up again, and signalled, when there is room for it.
+            self._notes.trouble("system", error.strerror or str(error))
             select.select((), (), (), _RETRY_FIRST_NS / 1e9)
         return True
 
@@ -156,7 +166,22 @@ class Loop:
         else:
             self._performer.perform(decision)
         self._store_pause_ns = _RETRY_FIRST_NS
-        self._refusals = 0
+        self._refusals = self._refused_since_ns = 0
+        if decision.act not in _NO_PROOF_OF_STORE:
+            self._notes.over("store")
+
+    def _note_refusal(self, error: StoreBusyError) -> None:
+        now_ns = self._clock.monotonic_ns()
+        self._refused_since_ns = self._refused_since_ns or now_ns
+        self._refusals += 1
+        # For a moment now and then it is ordinary.
+        if now_ns - self._refused_since_ns >= _BUSY_WORTH_A_NOTE_NS:
+            self._notes.trouble("store", str(error))
+
+    def _note_a_lost_store(self) -> None:
+        if self._observer.store_gone and not self._lost:
+            self._lost = True
+            self._notes.note("the database was removed or replaced: what becomes of the job is not recorded any more")
 
     def _patience_ns(self) -> int:
         """Return how long to queue for the store: a target that may write must be drained, nothing else is in a hurry.

@@ -10,6 +10,7 @@ from __future__ import annotations
 # The C module behind ``signal``, which would load ``enum`` (4 ms) to wrap the same functions.
 import _signal  # type: ignore[import-not-found]  # typeshed does not describe it
 import os
+import resource
 import time
 
 from jobman import handshake
@@ -40,7 +41,7 @@ class Ownership:
         umask: the submitter's, for the target.
         claimed_ns: monotonic time of the claim, from which the job's budget runs.
         asked_to_end: the end signals that have arrived.
-        file_size_limit: the submitter's soft and hard limit, for the target; see `lift_file_size_limit`.
+        file_size_limit: the submitter's soft and hard limit, for the target, if they differ.
     """
 
     __slots__ = ("asked_to_end", "claimed_ns", "file_size_limit", "job_id", "lock", "store", "umask", "wake")
@@ -63,15 +64,6 @@ class Ownership:
         _signal.signal(_signal.SIGHUP, _signal.SIG_IGN)
         _signal.signal(_signal.SIGCHLD, self._pass)
         _signal.set_wakeup_fd(self.wake.fileno(), warn_on_full_buffer=False)
-
-    def lift_file_size_limit(self) -> None:
-        """Use all of the hard limit for ourselves: the submitter's soft one would stop the store from growing."""
-        import resource  # after the claim, with all the rest
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        if soft != hard:
-            self.file_size_limit = (soft, hard)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
     def leave(self) -> None:
         """Remove what marks this supervisor in the file system, the lock last; its last act."""
@@ -96,11 +88,11 @@ def main() -> None:
     status = 1
     try:
         status = _own(umask)
-    except JobmanError as error:
-        # Nobody reads this unless the log of a supervisor that could not start is asked for.
-        os.write(2, f"{error}\n".encode("utf-8", "backslashreplace"))
+    except BaseException as error:  # noqa: BLE001  # the end of the process, whatever it is
+        _note_end(error)
     finally:
-        _exit(status)
+        # No interpreter shutdown: nothing is buffered, and a supervisor should be gone when it is done.
+        os._exit(status)
 
 
 def log_path(root: str, job_id: str) -> str:
@@ -121,11 +113,13 @@ def _own(umask: int) -> int:
     offer = handshake.receive_offer(0)
     if offer is None:
         return 0
+    limit = _lift_file_size_limit()
     store = open_store(offer.root)
     # The claim may queue behind hundreds of writers for as long as the offer stands.
     store.patience_ns = SUPERVISOR_PATIENCE_NS
     _log_to(log_path(store.root, offer.job_id))
     owner = Ownership(offer.job_id, store, umask)
+    owner.file_size_limit = limit
     try:
         owner.handle_signals()
         supervisor_id = _claim(owner, offer.credential)
@@ -138,6 +132,15 @@ def _own(umask: int) -> int:
     supervise(owner)
     owner.leave()
     return 0
+
+
+def _lift_file_size_limit() -> tuple[int, int] | None:
+    """Use all of the hard limit for ourselves: the submitter's soft one would stop the store from growing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if soft == hard:
+        return None
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    return soft, hard
 
 
 def _claim(owner: Ownership, credential: bytes) -> str:
@@ -174,11 +177,13 @@ def _log_to(path: str) -> None:
     os.close(log)
 
 
-def _exit(status: int) -> None:
-    import sys
+def _note_end(error: BaseException) -> None:
+    from jobman.supervisor.notes import dated, last_words  # loaded by then, unless it ended before the claim
 
-    error = sys.exc_info()[1]
-    if error is not None and not isinstance(error, SystemExit):
-        sys.excepthook(type(error), error, error.__traceback__)
-    # No interpreter shutdown: nothing is buffered, and a supervisor should be gone when it is done.
-    os._exit(status)
+    # Our own errors say what happened to what; any other message may hold values.
+    text = str(error) if isinstance(error, JobmanError) else last_words(error)
+    now_ns = time.time_ns()  # noqa: TID251  # as in _claim
+    try:
+        os.write(2, dated(now_ns, text).encode("ascii", "backslashreplace"))
+    except OSError:
+        pass

@@ -29,6 +29,7 @@ from jobman.supervisor import admission
 from jobman.supervisor.commits import Commits
 from jobman.supervisor.conditions import ConditionWatch
 from jobman.supervisor.environment import target_environment
+from jobman.supervisor.notes import Notes
 from jobman.supervisor.probes import ProbeContext
 from jobman.supervisor.run import ActiveRun, RunContext
 from jobman.supervisor.stdin import StandardInput
@@ -56,18 +57,20 @@ class Performer:
     Attributes:
         active: the run between its reservation and its recorded end.
         stdin: what the runs read.
+        notes: of what this supervisor has trouble with.
     """
 
     def __init__(self, owner: Ownership, observer: Observer, clock: Clock) -> None:
         self.active: ActiveRun | None = None
         self.stdin = StandardInput(owner.store, owner.job_id, observer.spec)
+        self.notes = Notes(clock)
         self._owner = owner
         self._store = owner.store
         self._observer = observer
         self._clock = clock
         self._adopts = process.become_subreaper()
         self._renew_at_ns = 0
-        self._commits = Commits(owner.store, observer, clock)
+        self._commits = Commits(owner.store, observer, clock, self.notes)
         self._acts: dict[Act, Callable[[Decision], None]] = {
             Act.REQUEST_CANCEL: self._request_cancel,
             Act.REQUEST_JOB_TIMEOUT: self._request_job_timeout,
@@ -198,8 +201,9 @@ class Performer:
             raise AssertionError(transition)
         try:
             create_run_directory(self._store.root, self._owner.job_id, run.number)
-        except OSError:
-            pass  # a run without logs is better than no run: its capture will find nothing to write to and say so
+        except OSError as error:
+            # A run without logs is better than no run: its capture will find nothing to write to and say so.
+            self.notes.note(f"logs of run {run.number} cannot be made: {error.strerror}")
         try:
             self._commits.commit(transition)
         except BaseException:

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobman.cli.render import job_table, job_view, labelled, run_view, status, table
+from jobman.cli.report import report_view
+from jobman.model.identity import ProcessIdentity
 from jobman.model.spec import JobSpec
 from jobman.model.state import (
     Diagnostic,
@@ -20,7 +22,10 @@ from jobman.model.state import (
     RunUsage,
 )
 from jobman.policy.liveness import Verdict
+from jobman.process import Member
+from jobman.service.doctor.findings import Finding, Level, Report
 from jobman.service.query import Detail, Listed, Summary
+from jobman.store.check import Database
 from tests.moves import EPOCH_NS, EXAMPLE_JOB_ID, walk
 
 SUBMITTED = "2027-01-15T08:00:00Z"
@@ -103,6 +108,40 @@ def test_a_supervisor_is_shown_with_what_is_known_of_it(state: Verdict, supervis
     text = job_view(detail()._replace(supervisor_state=state))
     assert field(text, "Supervisor") == supervisor
     assert ("Survivors:" in text) == survivors
+
+
+def test_survivors_of_a_lost_job_are_named_with_what_stops_them() -> None:
+    """D25, A.16."""
+    member = Member(ProcessIdentity(7, "9", "boot", "1"), "sl\x1beep", "S", 7)
+    found = detail()._replace(supervisor_state=None)
+    assert "Survivors:" not in job_view(found)
+    assert field(job_view(found._replace(survivors=None)), "Survivors") == "unknown"
+    shown = field(job_view(found._replace(survivors=(member, member))), "Survivors")
+    assert shown == f"pid 7 (sl\\x1beep), pid 7 (sl\\x1beep); jobman cancel {EXAMPLE_JOB_ID} stops them"
+
+
+def test_notes_of_a_supervisor_are_named_if_there_are_any() -> None:
+    """D24."""
+    assert "Supervisor's notes" not in job_view(detail())
+    noted = job_view(detail()._replace(diagnostics_path="/state/run/x.log"))
+    assert field(noted, "Supervisor's notes") == "/state/run/x.log"
+
+
+@pytest.mark.parametrize(
+    ("database", "first_line"),
+    [
+        (Database(2, ("ok",), 0), "unhealthy\tschema=2\tsqlite=3.54.1\tforeign_keys=0"),
+        (Database(None, ("malformed",), None), "unhealthy\tschema=unknown\tsqlite=3.54.1\tforeign_keys=unknown"),
+        (None, "unhealthy\tschema=unknown\tsqlite=3.54.1\tforeign_keys=unknown"),
+    ],
+)
+def test_a_report_begins_as_programs_expect_and_has_a_line_for_each_finding(
+    database: Database | None, first_line: str
+) -> None:
+    """D46."""
+    findings = (Finding(Level.OK, "disk", "room"), Finding(Level.PROBLEM, "files", "a\nb", "chmod"))
+    text = report_view(Report("/state", "3.54.1", findings, database=database))
+    assert text == f"{first_line}\nok        disk: room\nproblem   files: a\\x0ab; chmod\n"
 
 
 def test_an_admission_is_active_until_it_is_released() -> None:

@@ -172,6 +172,7 @@ CONCERNS = (
     ("Observe", ("list", "status", "show", "logs", "wait")),
     ("Control", ("cancel", "pause", "resume", "input")),
     ("Configure", ("config",)),
+    ("Maintain", ("doctor",)),
     ("About", ("help", "completion")),
 )
 

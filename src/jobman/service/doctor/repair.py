@@ -1,0 +1,89 @@
+"""What ``doctor --repair`` does: only what is proved to be safe, and each deed is told."""
+
+from __future__ import annotations
+
+import os
+
+from jobman import recovery
+from jobman.errors import JobmanError, StoreBusyError
+from jobman.recovery.leftovers import abandoned_files, abandoned_markers, close_marker
+from jobman.service.doctor.findings import Finding, Level
+from jobman.store.check import merge_wal
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobman.clock import Clock
+    from jobman.service.doctor.files import Holdings
+    from jobman.store.connection import Store
+
+
+class Repairs(NamedTuple):
+    """What was done, as findings and in numbers."""
+
+    findings: tuple[Finding, ...]
+    reconciled: int = 0
+    wal_merged: bool = False
+
+
+def repair(store: Store, holdings: Holdings, clock: Clock) -> Repairs:
+    """Complete jobs without an owner, remove files and markers of nobody, and merge the write-ahead log."""
+    if store.read_only:
+        text = "nothing: the state directory is read-only"
+        return Repairs((Finding(Level.PROBLEM, "repair", text, "give yourself the right to write to it"),))
+    # Before the owners: completing them removes what they left without a word of its own.
+    reconciled = recovery.reconcile_all(store, clock)
+    findings = []
+    if reconciled:
+        findings.append(_done("supervisors", f"{reconciled} job(s) without an owner were settled"))
+    findings += _remove_files(store)
+    findings += _remove_markers(store, holdings)
+    merged, told = _merge(store)
+    return Repairs((*findings, told), reconciled, merged)
+
+
+def _remove_files(store: Store) -> list[Finding]:
+    findings = []
+    for job_id, names in abandoned_files(store).items():
+        try:
+            for name in names:
+                os.unlink(f"{store.root}/{name}")
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            findings.append(_refused(names[0], error))
+            continue
+        findings.append(_done("leftovers", f"removed {', '.join(names)}", job_id))
+    return findings
+
+
+def _remove_markers(store: Store, holdings: Holdings) -> list[Finding]:
+    findings = []
+    for job_id, number in abandoned_markers(store, holdings.marked):
+        name = f"logs/{job_id}/{number}/.active"
+        try:
+            worth = close_marker(store.root, job_id, number)
+        except (JobmanError, OSError) as error:
+            findings.append(_refused(name, error))
+        else:
+            findings.append(_done("leftovers", f"removed {name}; the log is {worth}", job_id))
+    return findings
+
+
+def _merge(store: Store) -> tuple[bool, Finding]:
+    try:
+        merged = merge_wal(store)
+    except StoreBusyError:
+        merged = False
+    if merged:
+        return True, _done("database", "the write-ahead log is merged")
+    text = "the write-ahead log could not be merged: somebody is reading or writing"
+    return False, Finding(Level.PROBLEM, "database", text, "try again when less is going on")
+
+
+def _done(topic: str, text: str, job_id: str = "") -> Finding:
+    return Finding(Level.REPAIRED, topic, text, job_id=job_id)
+
+
+def _refused(name: str, error: Exception) -> Finding:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return Finding(Level.PROBLEM, "leftovers", f"{name} cannot be removed: {reason}", "remove it by hand")
