@@ -239,8 +239,8 @@ def test_output_in_segments_is_read_and_followed_as_one(cli: Cli) -> None:
 
 def test_a_target_that_fills_its_segments_goes_on_and_succeeds(cli: Cli) -> None:
     """J.3: the cap ends the record of both streams, not the run."""
-    flags = ("--log-segment-bytes", "100", "--log-segments", "2")
-    job_id = cli.finish("sh", "-c", "seq 1 300; echo err >&2; echo >done", flags=flags)
+    script = "seq 1 300; echo err >&2; echo >done"
+    job_id = cli.finish("sh", "-c", script, flags=("--log-segment-bytes", "100", "--log-segments", "2"))
     assert (cli.cwd / "done").exists()
     run = cli.json("show", job_id)["runs"][0]
     logs = run["logs"]
@@ -252,8 +252,8 @@ def test_a_target_that_fills_its_segments_goes_on_and_succeeds(cli: Cli) -> None
 
 def test_only_the_streams_that_were_asked_for_are_recorded(cli: Cli) -> None:
     for captured, lines in (("stdout", ["out| o"]), ("none", []), ("both", ["err| e", "out| o"])):
-        flags = ("--log-capture", captured, "--log-retention", "unlimited")
-        job_id = cli.finish("sh", "-c", "echo o; echo e >&2", flags=flags)
+        script = "echo o; echo e >&2"
+        job_id = cli.finish("sh", "-c", script, flags=("--log-capture", captured, "--log-retention", "unlimited"))
         assert sorted(cli("logs", "--prefix", job_id).out.splitlines()) == lines
         document = cli.json("show", job_id)
         assert document["runs"][0]["logs"]["recording_health"] == "healthy"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from tests.faults.injection import (
 from tests.support import Cli, eventually, installed_command, processes_of, require_tool
 
 DAY_S = 86_400
-# With fewer not even the interpreter starts.
 DESCRIPTORS = range(4, 33) if ALL_POINTS else (4, 6, 7, 9, 11, 13, 16, 24)
 
 
@@ -31,7 +31,11 @@ def test_few_descriptors_are_said_and_leave_nothing_stuck(cli: Cli) -> None:
     """Field case 32: jobs that cannot start fail one by one with the reason; the state stays sound."""
     cli("list")
     for number in DESCRIPTORS:
-        done = run_under(cli, [require_tool("prlimit"), f"--nofile={number}"], "run", "--wait", "--", "true")
+        limited = [require_tool("prlimit"), f"--nofile={number}"]
+        # An environment with more in it needs more before any program begins.
+        if subprocess.run([*limited, sys.executable, "-c", ""], capture_output=True, check=False).returncode:
+            continue
+        done = run_under(cli, limited, "run", "--wait", "--", "true")
         assert done.status in {0, 1}, number
         assert done.err.count("\n") == done.status, done.err
         assert "Traceback" not in done.err
