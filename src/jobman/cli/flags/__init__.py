@@ -168,9 +168,10 @@ PERSISTENT = (
     HELP,
 )
 CONCERNS = (
-    ("Submit", ("run",)),
+    ("Submit", ("run", "rerun")),
     ("Observe", ("list", "status", "show", "logs", "wait")),
     ("Control", ("cancel", "pause", "resume", "input")),
+    ("Maintain", ("clean",)),
     ("Configure", ("config",)),
     ("Maintain", ("doctor",)),
     ("About", ("help", "completion")),
