@@ -19,3 +19,4 @@ CREATE INDEX runs_half_pruned ON runs (job_id) WHERE pruning_unfinished = 1;
 CREATE INDEX jobs_by_supervisor ON jobs (supervisor_id) WHERE supervisor_id IS NOT NULL;
 CREATE INDEX jobs_by_active_run ON jobs (active_run_id) WHERE active_run_id IS NOT NULL;
 CREATE INDEX admissions_by_run ON admissions (run_id) WHERE run_id IS NOT NULL;
+CREATE INDEX live_inputs_by_run ON live_inputs (eof_run_id) WHERE eof_run_id IS NOT NULL;
