@@ -153,7 +153,7 @@ class JobLogs:
             with directory:
                 directory.empty()
                 directory.unlink_summary()
-            os.rmdir(f"{number}{CLAIMED}", dir_fd=self._descriptor)
+            os.rmdir(directory.name, dir_fd=self._descriptor)
         if not self.remove_if_empty():
             self._sync()
 
@@ -236,6 +236,7 @@ class _RunLogs:
     def __init__(self, descriptor: int, path: str, *, claimed: bool) -> None:
         self._descriptor = descriptor
         self._path = path
+        self.name = os.path.basename(path)
         self.claimed = claimed
 
     def __enter__(self) -> Self:

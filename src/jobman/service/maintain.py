@@ -56,7 +56,7 @@ class Totals(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """The runs that lose their logs, the oldest first; the jobs that go; and the runs of those, by job."""
+    """The runs that lose their logs, the oldest first; the jobs that go; and by job what may lie in its directory."""
 
     runs: list[PrunableRun]
     job_ids: list[str]
@@ -108,7 +108,7 @@ def _require_completed(store: Store, scope: Scope) -> None:
 
 
 def _plan(store: Store, scope: Scope, now_ns: int) -> _Plan:
-    """Make the plan in two queries, however many jobs there are (C6)."""
+    """Make the plan in three queries, however many jobs there are (C6)."""
     present = prunable_runs(store, scope.job_id)
     if scope.retention is None:
         runs = completed_before(present, scope.age_ns, now_ns)
@@ -123,8 +123,9 @@ def _plan(store: Store, scope: Scope, now_ns: int) -> _Plan:
     found = removable_jobs(store, scope.job_id)
     job_ids = [id_ for id_, at_ns in found if id_ not in keeping and is_older(at_ns, job_age_ns, now_ns)]
     numbers: dict[str, list[int]] = {}
-    for run in runs:
-        numbers.setdefault(run.job_id, []).append(run.number)
+    leftovers = [(job_id, number) for _, job_id, number in unfinished_prunings(store)]
+    for job_id, number in [*leftovers, *((run.job_id, run.number) for run in runs)]:
+        numbers.setdefault(job_id, []).append(number)
     return _Plan(runs, job_ids, numbers)
 
 
