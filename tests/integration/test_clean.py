@@ -13,7 +13,6 @@ import pytest
 
 from jobman.errors import ActiveCaptureError, JobmanError, JobNotFoundError, NotCompletedError, UnsafeLogError
 from jobman.logs import cleanup
-from jobman.logs.layout import create_run_directory, remove_marker
 from jobman.model.spec import Dependency
 from jobman.model.state import JobPhase
 from jobman.policy.retention import Retention
@@ -24,13 +23,12 @@ from jobman.store.connection import Store
 from jobman.store.jobs import load_job, load_runs
 from jobman.store.specs import load_spec
 from jobman.testing import FakeClock
+from tests.cleaning import BYTES, FILES, add_job, add_logs, tree
 from tests.faults.injection import ALL_POINTS
 from tests.moves import EPOCH_NS, EXAMPLE_JOB_ID, HOUR_NS, PLAIN, derived_id, walk
 from tests.stores import commit_all, count_statements, dump, fast_store, plain_spec
 from tests.support import SUCCEED
 
-FILES = {"stdout.log": b"hello\n", "stderr.log": b"", "chunks.idx": b"x" * 52, "stdout.000002.log": b"more"}
-BYTES = sum(map(len, FILES.values()))
 FIRST, SECOND = (derived_id("clean", "job", number) for number in (1, 2))
 EVERYTHING = Scope()
 CLOCK = FakeClock(wall_ns=EPOCH_NS + HOUR_NS)
@@ -43,45 +41,18 @@ def store(state: Path) -> Iterator[Store]:
     opened.close()
 
 
-def add_job(store: Store, job_id: str, *moves: str, **spec: Any) -> None:
-    """Store a job that went through ``moves``, by default to its success."""
-    commit_all(store, walk(*(moves or SUCCEED), job_id=job_id), plain_spec(**spec))
-
-
-def add_logs(store: Store, job_id: str, number: int = 1) -> Path:
-    """Make the directory of a recorded run."""
-    path = Path(create_run_directory(store.root, job_id, number))
-    descriptor = os.open(path, os.O_RDONLY)
-    remove_marker(descriptor)
-    os.close(descriptor)
-    for name, content in FILES.items():
-        (path / name).write_bytes(content)
-        (path / name).chmod(0o600)
-    return path
-
-
-def tree(store: Store) -> dict[str, object]:
-    """Everything below ``logs/``: what it is, and what a file holds."""
-    logs = Path(store.root, "logs")
-    return {
-        str(path.relative_to(logs)): path.read_bytes() if path.is_file() else path.lstat().st_mode
-        for path in sorted(logs.rglob("*"))
-        if not path.is_fifo()
-    }
-
-
 def test_a_preview_comes_to_the_totals_of_the_removal_and_changes_nothing(store: Store) -> None:
     """D13, D19."""
     for job_id in (FIRST, SECOND):
         add_job(store, job_id)
         add_logs(store, job_id)
-    before = dump(store), tree(store)
+    before = dump(store), tree(store.root)
 
     seen = preview(store, EVERYTHING, CLOCK)
 
-    assert (dump(store), tree(store)) == before
+    assert (dump(store), tree(store.root)) == before
     assert seen == clean(store, EVERYTHING, CLOCK) == Totals(2, 2 * len(FILES), 2 * BYTES, 2)
-    assert tree(store) == {}
+    assert tree(store.root) == {}
     assert store.execute("SELECT count(*) FROM jobs") == [(0,)]
     assert all(not rows for table, rows in dump(store).items() if table != "schema_migrations")
     assert clean(store, EVERYTHING, CLOCK) == preview(store, EVERYTHING, CLOCK) == Totals(0, 0, 0, 0)
@@ -241,11 +212,11 @@ def test_what_is_not_ours_is_refused_and_left_as_it_is(
     """O.53: nothing is removed and nothing recorded, by the preview as by the removal (D13)."""
     add_job(store, FIRST)
     spoil(add_logs(store, FIRST))
-    before = dump(store), tree(store)
+    before = dump(store), tree(store.root)
     for act in (preview, clean):
         with pytest.raises(error):
             act(store, EVERYTHING, CLOCK)
-        assert (dump(store), tree(store)) == before
+        assert (dump(store), tree(store.root)) == before
 
 
 def test_something_unknown_beside_the_runs_keeps_the_job(store: Store) -> None:
@@ -271,7 +242,7 @@ def test_the_first_failure_ends_a_cleaning_and_what_is_done_stays_done(store: St
         clean(store, EVERYTHING, CLOCK)
     runs = load_runs(store, [first, second])
     assert [runs[job_id][0].pruning is not None for job_id in (first, second)] == [True, False]
-    assert next(iter(tree(store))) == second
+    assert next(iter(tree(store.root))) == second
 
 
 # --- Crashes --------------------------------------------------------------------------------------------------------
@@ -346,7 +317,7 @@ def test_a_cleaning_that_crashed_at_any_step_is_finished_by_the_next(
         seen = preview(store, EVERYTHING, CLOCK)
         assert seen == clean(store, EVERYTHING, CLOCK), calls
         assert (seen.files, seen.bytes) == (seen.runs * len(FILES), seen.runs * BYTES), calls
-        assert tree(store) == {}, calls
+        assert tree(store.root) == {}, calls
         assert store.execute("SELECT count(*) FROM jobs, runs") == [(0,)], calls
     assert calls > 20
 
@@ -399,7 +370,7 @@ def test_two_cleanings_at_once_remove_everything_once(store: Store, state: Path)
         thread.join()
 
     assert [sum(column) for column in zip(*found, strict=True)] == [12, 12 * len(FILES), 12 * BYTES, 12]
-    assert tree(store) == {}
+    assert tree(store.root) == {}
 
 
 def _multiply(store: Store, count: int) -> None:
