@@ -11,13 +11,25 @@ from typing import Any
 
 import pytest
 
-from jobman.errors import ActiveCaptureError, JobmanError, JobNotFoundError, NotCompletedError, UnsafeLogError
+from jobman.errors import (
+    ActiveCaptureError,
+    JobmanError,
+    JobNotFoundError,
+    LogsBeingPrunedError,
+    LogsPrunedError,
+    MissingLogError,
+    NotCompletedError,
+    StoreFailureError,
+    UnsafeLogError,
+)
 from jobman.logs import cleanup
+from jobman.logs.layout import View
 from jobman.model.spec import Dependency
 from jobman.model.state import JobPhase
 from jobman.policy.retention import Retention
 from jobman.service import maintain
 from jobman.service.maintain import Scope, Totals, clean, preview
+from jobman.service.output import Request, follow, read
 from jobman.store import pruning
 from jobman.store.connection import Store
 from jobman.store.jobs import load_job, load_runs
@@ -232,6 +244,17 @@ def test_something_unknown_beside_the_runs_keeps_the_job(store: Store) -> None:
     assert run.pruning is not None
 
 
+def test_nothing_is_touched_where_the_store_cannot_be_written_to(store: Store) -> None:
+    add_job(store, FIRST)
+    add_logs(store, FIRST)
+    before = tree(store.root)
+    store.read_only = True
+    assert preview(store, EVERYTHING, CLOCK).runs == 1
+    with pytest.raises(StoreFailureError, match="is read-only"):
+        clean(store, EVERYTHING, CLOCK)
+    assert tree(store.root) == before
+
+
 def test_the_first_failure_ends_a_cleaning_and_what_is_done_stays_done(store: Store) -> None:
     for job_id in (FIRST, SECOND):
         add_job(store, job_id)
@@ -346,6 +369,43 @@ def test_the_summary_is_written_as_the_contract_says(store: Store) -> None:
     for name in FILES:
         (claimed / name).unlink()
     assert preview(store, EVERYTHING, CLOCK) == clean(store, EVERYTHING, CLOCK) == Totals(1, len(FILES), BYTES, 1)
+
+
+# --- Readers --------------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_whose_log_is_removed_meanwhile_is_told_so(store: Store) -> None:
+    """The file that is open can still be read; the next one is gone, and it is said why."""
+    add_job(store, FIRST)
+    large = b"x" * 1_000_000
+    (add_logs(store, FIRST) / "stdout.log").write_bytes(large)
+    printed: list[bytes] = []
+
+    def write(block: bytes) -> None:
+        if not printed:
+            clean(store, Scope(with_jobs=False), CLOCK)
+        printed.append(block)
+
+    with pytest.raises(LogsPrunedError, match=f"run 1 of job {FIRST} were pruned at 2027-01-15T09:00:00Z"):
+        read(store, FIRST, Request(-1, View.STDOUT), write)
+    assert len(printed) > 1
+    assert large.startswith(b"".join(printed))
+
+
+def test_a_reader_of_logs_that_are_being_removed_is_told_so(store: Store) -> None:
+    add_job(store, FIRST)
+    add_logs(store, FIRST)
+    with cleanup.JobLogs(store.root, FIRST) as logs:
+        logs.claim(1)
+    for act in (read, partial(follow, clock=CLOCK)):
+        with pytest.raises(LogsBeingPrunedError):
+            act(store, FIRST, Request(-1, View.STDOUT), bytes)
+
+
+def test_a_log_that_is_missing_for_another_reason_is_told_as_that(store: Store) -> None:
+    add_job(store, FIRST)
+    with pytest.raises(MissingLogError):
+        read(store, FIRST, Request(-1, View.STDOUT), bytes)
 
 
 # --- Several at once, and many jobs ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from jobman.errors import NotCompletedError
+from jobman.errors import NotCompletedError, StoreFailureError
 from jobman.logs.cleanup import CleaningLock, JobLogs, sync_removals
 from jobman.model.state import JobPhase, Pruning
 from jobman.policy.retention import beyond_retention, completed_before, is_older
@@ -85,9 +85,13 @@ def clean(store: Store, scope: Scope, clock: Clock) -> Totals:
     Raises:
         ActiveCaptureError: a run is marked as being recorded.
         NotCompletedError: the job that is named has not ended.
+        StoreBusyError: others have been writing for too long.
+        StoreFailureError: the store cannot be written to.
         UnsafeLogError: something lies among the logs that is not ours; it was not touched.
         OSError: the file system refuses.
     """
+    if store.read_only:
+        raise StoreFailureError(detail=f"{store.root} is read-only")  # before the first file is touched
     _require_completed(store, scope)
     with CleaningLock(store.root, shared=False):
         _finish(store, unfinished_prunings(store))
