@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from jobman.logs.layout import create_run_directory, remove_marker
+from jobman.service.maintain import Scope
 from jobman.store.connection import Store
-from tests.moves import walk
+from jobman.testing import FakeClock
+from tests.moves import EPOCH_NS, HOUR_NS, derived_id, walk
 from tests.stores import commit_all, plain_spec
 from tests.support import SUCCEED
 
 FILES = {"stdout.log": b"hello\n", "stderr.log": b"", "chunks.idx": b"x" * 52, "stdout.000002.log": b"more"}
 BYTES = sum(map(len, FILES.values()))
+FIRST, SECOND = (derived_id("clean", "job", number) for number in (1, 2))
+EVERYTHING = Scope()
+CLOCK = FakeClock(wall_ns=EPOCH_NS + HOUR_NS)
 
 
 def add_job(store: Store, job_id: str, *moves: str, **spec: Any) -> None:
