@@ -103,7 +103,7 @@ def test_only_cleaning_by_policy_reads_the_configuration(cli: Cli) -> None:
     (cli.cwd / "policy.yml").write_text(POLICY)
     (cli.cwd / "broken.yml").write_text(BROKEN)
     broken = ("--config", "broken.yml")
-    cli.refuses("clean", "--force", *broken, status=2, says="broken.yml:1:23: max_jobs: expected a number from 0 on")
+    cli.refuses("clean", "--force", *broken, status=2, says="broken.yml:1:23: retention.max_jobs: expected a number")
     cli.refuses("clean", "--config", "none.yml", status=1, says="none.yml")
     for words in (("--all",), ("--older-than", "0s")):
         assert totals(cli, *words, *broken)["runs"] == 1
