@@ -281,7 +281,10 @@ class UnsafeLogError(JobmanError):
 class ActiveCaptureError(JobmanError):
     """The logs of a completed run are marked as being written; fields: ``path``."""
 
-    template = "{path} marks a log that is still being recorded: nothing of that run was removed"
+    template = (
+        "{path} marks a log that is being recorded: nothing of that run was removed; "
+        "jobman doctor --repair removes a mark that a dead supervisor has left"
+    )
 
 
 class MissingLogError(JobmanError):

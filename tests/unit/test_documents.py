@@ -303,7 +303,11 @@ def test_a_member_of_another_type_is_refused_anywhere(name: str) -> None:
 
 def test_every_member_of_the_schemas_is_printed_or_belongs_to_a_feature_that_is_not_offered_yet() -> None:
     whole = full_detail()
-    texts = [document("show-job", whole), document("show-run", pruned(whole)), *(document(name, whole) for name in ("clean", "doctor"))]
+    texts = [
+        document("show-job", whole),
+        document("show-run", pruned(whole)),
+        *(document(name, whole) for name in ("clean", "doctor")),
+    ]
     printed = {member for text in texts for part in objects_of(json.loads(text)) for member in part}
     known: set[str] = set()
     for path in SCHEMAS.glob("[!c]*.json"):  # the configuration is not ours to print in full; common is below
