@@ -171,9 +171,8 @@ CONCERNS = (
     ("Submit", ("run", "rerun")),
     ("Observe", ("list", "status", "show", "logs", "wait")),
     ("Control", ("cancel", "pause", "resume", "input")),
-    ("Maintain", ("clean",)),
     ("Configure", ("config",)),
-    ("Maintain", ("doctor",)),
+    ("Maintain", ("clean", "doctor")),
     ("About", ("help", "completion")),
 )
 
