@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from jobman.model.state import Admission, Run, RunExit, RunUsage, Supervisor
+    from jobman.model.state import Admission, Pruning, Run, RunExit, RunUsage, Supervisor
     from jobman.policy.conditions import ConditionState
     from jobman.policy.liveness import Verdict
     from jobman.policy.waiting import DependencyState
     from jobman.process import Member
     from jobman.service.doctor.findings import Finding, Report
+    from jobman.service.maintain import Totals
     from jobman.service.query import Detail, Listed, Summary
 
     Document = dict[str, Any]
@@ -126,6 +127,11 @@ def run_document(run: Run, root: str) -> Document:
         "logs": _logs(run, root),
         **_without_empty(optional),
     }
+
+
+def cleaning(totals: Totals, *, applied: bool) -> Document:
+    """Return the document of ``clean``."""
+    return {"applied": applied, **totals._asdict()}
 
 
 def report(examined: Report) -> Document:
@@ -285,6 +291,8 @@ def _logs(run: Run, root: str) -> Document:
         "stderr_size": run.logs.stderr_bytes,
         "diagnostic_code": run.logs.diagnostic_code,
     }
+    if run.pruning is not None:
+        return _pruned(run, run.pruning)
     return {
         "available": True,
         "index_version": run.logs.index_version,
@@ -293,6 +301,22 @@ def _logs(run: Run, root: str) -> Document:
         "stdout_path": f"{directory}/stdout.log",
         "stderr_path": f"{directory}/stderr.log",
         "index_path": f"{directory}/chunks.idx",
+        **_without_empty(optional),
+    }
+
+
+def _pruned(run: Run, pruning: Pruning) -> Document:
+    optional = {
+        "pruned_files": pruning.files,
+        "pruned_bytes": pruning.bytes,
+        "diagnostic_code": run.logs.diagnostic_code,
+    }
+    return {
+        "available": False,
+        "index_version": run.logs.index_version,
+        "integrity": run.logs.integrity.value,
+        "recording_health": run.logs.health.value,
+        "pruned_at": format_timestamp(pruning.at_ns),
         **_without_empty(optional),
     }
 

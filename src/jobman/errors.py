@@ -77,6 +77,13 @@ class LogsPrunedError(JobmanError):
     template = "the logs of run {run} of job {job} were pruned at {pruned_at}"
 
 
+class LogsBeingPrunedError(JobmanError):
+    """The logs of a run are being removed; fields: ``job``, ``run``."""
+
+    exit_status = 3
+    template = "the logs of run {run} of job {job} are being removed by jobman clean"
+
+
 # --- More than one there: exit status 4 ----------------------------------------------------------------------------
 
 
@@ -160,6 +167,12 @@ class InputEndedError(ConflictError):
     """The run that took the input is over, or is not to get more; fields: ``job``, ``detail``, ``delivered``."""
 
     template = "job {job}: {detail}, after {delivered} bytes of input"
+
+
+class NotCompletedError(ConflictError):
+    """Something was asked for that only a completed job allows; fields: ``job``, ``phase``."""
+
+    template = "job {job} is {phase}: only a completed job can be cleaned"
 
 
 class NoActiveRunError(ConflictError):
@@ -263,6 +276,15 @@ class UnsafeLogError(JobmanError):
     """A log file or directory is not what we left there; fields: ``path``, ``detail``."""
 
     template = "unsafe log path {path}: {detail}"
+
+
+class ActiveCaptureError(JobmanError):
+    """The logs of a completed run are marked as being written; fields: ``path``."""
+
+    template = (
+        "{path} marks a log that is being recorded: nothing of that run was removed; "
+        "jobman doctor --repair removes a mark that a dead supervisor has left"
+    )
 
 
 class MissingLogError(JobmanError):

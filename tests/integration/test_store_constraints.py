@@ -134,6 +134,15 @@ RUNS: dict[str, list[tuple[tuple[str, ...], str]]] = {
         (_ENDED, "exit_code = NULL"),
         (_ENDED, "exit_observed_at_ns = NULL"),
     ],
+    "logs are pruned after the completion": [
+        (_ENDED, "pruned_at_ns = completed_at_ns - 1, pruned_files = 0, pruned_bytes = 0"),
+        (_RUNNING, "pruned_at_ns = started_at_ns, pruned_files = 0, pruned_bytes = 0"),
+        (_ENDED, "pruned_at_ns = completed_at_ns, pruned_bytes = 0"),
+        (_ENDED, "pruned_at_ns = completed_at_ns, pruned_files = 0"),
+        (_ENDED, "pruned_files = 0, pruned_bytes = 0"),
+        (_ENDED, "pruned_at_ns = completed_at_ns, pruned_files = -1, pruned_bytes = 0"),
+        (_ENDED, "pruning_unfinished = 1"),
+    ],
     "an exit code belongs to success or failure": [
         (_CANCELLED, "exit_code = 1, platform_reason = NULL"),
         (_RUNNING, "exit_code = 1, exit_observed_at_ns = started_at_ns"),

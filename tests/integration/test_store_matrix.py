@@ -15,11 +15,12 @@ import pytest
 import jobman.store
 from jobman.errors import ClaimError, JobmanError, LimitConflictError, RevisionConflictError, StoreFailureError
 from jobman.model.spec import Dependency
-from jobman.model.state import Diagnostic, JobOutcome, JobPhase, Problem, Run
+from jobman.model.state import Diagnostic, JobOutcome, JobPhase, Problem, Pruning, Run
 from jobman.model.waits import WaitKind
 from jobman.policy.admission import IDLE_AFTER_NS, Request
 from jobman.policy.conditions import ConditionState
 from jobman.policy.limits import StatedLimits
+from jobman.policy.retention import PrunableRun
 from jobman.policy.waiting import DependencyState
 from jobman.store.admissions import enqueue, forget_fitting, note_fitting, settle
 from jobman.store.claim import Claimant, claim_job
@@ -38,8 +39,10 @@ from jobman.store.dependencies import record_observations
 from jobman.store.limits import apply_all, apply_stated
 from jobman.store.live_input import publish_endpoint, request_eof
 from jobman.store.migrations._apply import create_schema, upgrade_schema
+from jobman.store.pruning import finish_prunings, record_pruned, remove_jobs
 from tests.moves import EXAMPLE_JOB_ID, PLAIN, derived_id, instant, submitted, walk
 from tests.stores import commit_all, downgrade, dump, dump_at, fast_store, fresh_id, plain_spec
+from tests.support import SUCCEED
 
 Write = Callable[[Store], object]
 OTHER_ID = derived_id(EXAMPLE_JOB_ID, "job", 2)
@@ -206,6 +209,28 @@ def _eof(store: Store) -> Write:
     return lambda one: request_eof(one, EXAMPLE_JOB_ID, run.id)
 
 
+_RUN = PrunableRun(derived_id(EXAMPLE_JOB_ID, "run", 1), EXAMPLE_JOB_ID, 1, 0, 0, 0)
+_TOMBSTONE = (
+    "UPDATE runs SET pruned_at_ns = completed_at_ns, pruned_files = 0, pruned_bytes = 0, pruning_unfinished = 1"
+)
+
+
+def _pruned(store: Store) -> Write:
+    commit_all(store, walk(*SUCCEED))
+    return lambda one: record_pruned(one, _RUN, Pruning(instant(9).wall_ns, 3, 52))
+
+
+def _finished(store: Store) -> Write:
+    commit_all(store, walk(*SUCCEED))
+    store.execute(_TOMBSTONE)
+    return lambda one: finish_prunings(one, [_RUN.id])
+
+
+def _removal(store: Store) -> Write:
+    commit_all(store, walk("claim", "abort"))
+    return lambda one: remove_jobs(one, [EXAMPLE_JOB_ID])
+
+
 def _upgrade(store: Store) -> Write:
     downgrade(store)
     return upgrade_schema
@@ -298,6 +323,9 @@ ROWS = {
         None,
     ),
     "request_eof": Row(request_eof, _eof, "UPDATE live_inputs SET eof_run_id = (SELECT id FROM runs)", None),
+    "record_pruned": Row(record_pruned, _pruned, _TOMBSTONE, RevisionConflictError),
+    "finish_prunings": Row(finish_prunings, _finished, "UPDATE runs SET pruning_unfinished = NULL", None),
+    "remove_jobs": Row(remove_jobs, _removal, "DELETE FROM jobs", None),
     "create_schema": Row(create_schema, _schema, "", None),
     "upgrade_schema": Row(upgrade_schema, _upgrade, "", None),
 }

@@ -22,6 +22,7 @@ from jobman.model.spec import (
     Environment,
     ExitCodeRange,
     JobSpec,
+    Logging,
     Predicate,
     StdinPolicy,
     StopPolicy,
@@ -33,6 +34,7 @@ from jobman.model.state import (
     LogIntegrity,
     Pause,
     Problem,
+    Pruning,
     RunExit,
     RunLogs,
     RunUsage,
@@ -44,16 +46,17 @@ from jobman.policy.waiting import DependencyState
 from jobman.process import Member
 from jobman.process.session import Limits
 from jobman.service.doctor.findings import Disk, Finding, Level, Report, Survivor
+from jobman.service.maintain import Totals
 from jobman.service.query import Detail, Listed, Summary
 from jobman.store.check import Database
 from jobman.store.live_input import LiveInput
-from tests.moves import EPOCH_NS, EXAMPLE_JOB_ID, SITUATIONS, walk
+from tests.moves import EPOCH_NS, EXAMPLE_JOB_ID, HOUR_NS, SITUATIONS, walk
 from tests.strategies import dependencies, histories, job_specs
 from tests.support import SCHEMAS, check_document, document_validator
 
 ROOT = "/state"
 MEMBER = Member(ProcessIdentity(7, "9", "boot", "4026531836"), "sleep", "S", 7)
-NAMES = ("doctor", "status", "list", "show-job", "show-run")
+NAMES = ("clean", "doctor", "status", "list", "show-job", "show-run")
 
 
 # --- Jobs to print --------------------------------------------------------------------------------------------------
@@ -145,6 +148,7 @@ def full_spec() -> JobSpec:
         waits=Waits(WaitMode.ANY, conditions),
         stdin=StdinPolicy.FILE,
         stdin_path="/data",
+        logging=Logging(retention_stated=True),
     )
 
 
@@ -206,8 +210,15 @@ def full_report() -> Report:
     )
 
 
+def pruned(detail: Detail) -> Detail:
+    """Return a detail whose run has lost its logs."""
+    return detail._replace(runs=(detail.runs[0]._replace(pruning=Pruning(EPOCH_NS + HOUR_NS, 3, 111)),))
+
+
 def document(name: str, detail: Detail) -> str:
-    """Return one of the documents about a job."""
+    """Return one of the documents, about a job unless it is of ``clean``."""
+    if name == "clean":
+        return documents.envelope(documents.cleaning(Totals(runs=1, files=2, bytes=3, jobs=0), applied=True))
     if name == "list":
         return "".join(documents.job_list([Listed(detail.summary, detail.runs)], with_runs=True, root=ROOT))
     content = {
@@ -291,17 +302,21 @@ def test_a_member_of_another_type_is_refused_anywhere(name: str) -> None:
 
 
 def test_every_member_of_the_schemas_is_printed_or_belongs_to_a_feature_that_is_not_offered_yet() -> None:
-    whole = [json.loads(document(name, full_detail())) for name in ("show-job", "doctor")]
-    printed = {member for part in objects_of(whole) for member in part}
+    whole = full_detail()
+    texts = [
+        document("show-job", whole),
+        document("show-run", pruned(whole)),
+        *(document(name, whole) for name in ("clean", "doctor")),
+    ]
+    printed = {member for text in texts for part in objects_of(json.loads(text)) for member in part}
     known: set[str] = set()
     for path in SCHEMAS.glob("[!c]*.json"):  # the configuration is not ours to print in full; common is below
         for part in objects_of(json.loads(path.read_text("utf-8"))):
             if isinstance(part.get("properties"), dict) and part.get("type") == "object":
                 known |= part["properties"].keys()
-    pruning = {"pruned_at", "pruned_files", "pruned_bytes"}
     others = {"jobs", "input_endpoint"}
     exits = {"signal", "platform_reason"}
-    assert known - printed <= pruning | others | exits
+    assert known - printed <= others | exits
 
 
 # --- The envelope ---------------------------------------------------------------------------------------------------
@@ -414,6 +429,15 @@ def test_an_exit_code_of_zero_is_shown_and_a_size_of_zero_is_not() -> None:
     assert data["exit"]["exit_code"] == 0
     assert "stdout_size" not in data["logs"]
     assert data["logs"]["stderr_size"] == 7
+
+
+def test_logs_that_were_pruned_have_no_paths_or_sizes() -> None:
+    detail = full_detail()
+    logs = check_document("show-run", document("show-run", pruned(detail)))["logs"]
+    assert {name for name in logs if name.endswith(("_path", "_size"))} == set()
+    assert (logs["available"], logs["pruned_at"]) == (False, "2027-01-15T09:00:00Z")
+    assert (logs["pruned_files"], logs["pruned_bytes"]) == (3, 111)
+    assert logs["integrity"] == "valid"
 
 
 def test_the_integrity_of_an_active_run_is_pending() -> None:

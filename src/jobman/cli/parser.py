@@ -284,7 +284,8 @@ class Parser:
         repeated = bool(expected) and expected[-1].repeated
         minimum = sum(not operand.optional for operand in expected)
         if len(words) < minimum or (len(words) > len(expected) and not repeated):
-            count = f"at least {minimum}" if repeated else str(minimum)
+            exact = minimum == len(expected)
+            count = f"at least {minimum}" if repeated else str(minimum) if exact else f"at most {len(expected)}"
             raise self._error(f"accepts {count} arg(s), received {len(words)}: jobman {self.command.synopsis[0]}")
         values: dict[str, object] = {}
         for place, operand in enumerate(expected):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from jobman.model.state import Admission, Run
+    from jobman.service.maintain import Totals
     from jobman.service.query import Detail, Listed, Summary
 
 _GAP = 2
@@ -78,6 +79,14 @@ def run_view(run: Run) -> str:
     if run.problem is not None:
         fields["Diagnostic"] = f"{run.problem.text} ({run.problem.code})"
     return labelled(fields)
+
+
+def cleaning(totals: Totals, *, applied: bool, forced: bool) -> str:
+    """Return the line of ``clean``; who did not say ``--force`` is told of it."""
+    runs, files, size, jobs = totals
+    done = "removed" if applied else "would remove"
+    advice = "" if forced else "; run with `--force` to remove"
+    return f"{done} {runs} runs, {files} files, {size} bytes, {jobs} jobs{advice}\n"
 
 
 def labelled(fields: dict[str, str]) -> str:
@@ -160,6 +169,8 @@ def _exit(run: Run) -> str:
 
 
 def _logs(run: Run) -> str:
+    if run.pruning is not None:
+        return f"pruned {format_timestamp(run.pruning.at_ns)}"
     if run.logs.diagnostic_code is not None:
         return f"available, {run.logs.integrity}, {run.logs.health} ({run.logs.diagnostic_code})"
     return "available"

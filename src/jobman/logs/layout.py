@@ -217,7 +217,7 @@ class LogDirectory:
             raise self._missing(name) from None
         except OSError as error:
             raise UnsafeLogError(path=path, detail=error.strerror) from error
-        _check_file(path, status)
+        check_file(path, status)
         return status
 
     def open(self, name: str) -> int:
@@ -296,10 +296,15 @@ def _enter(parent: int | None, path: str, run: str) -> int:
 def _check_same(path: str, seen: os.stat_result, found: os.stat_result) -> None:
     if (seen.st_dev, seen.st_ino) != (found.st_dev, found.st_ino):
         raise UnsafeLogError(path=path, detail="it was replaced while it was being opened")
-    _check_file(path, found)  # an inode number is used again at once: the same number may be a FIFO now
+    check_file(path, found)  # an inode number is used again at once: the same number may be a FIFO now
 
 
-def _check_file(path: str, status: os.stat_result) -> None:
+def check_file(path: str, status: os.stat_result) -> None:
+    """Refuse a file that is not ours alone.
+
+    Raises:
+        UnsafeLogError: it is not regular, is open to others, or has another link.
+    """
     if not stat.S_ISREG(status.st_mode):
         raise UnsafeLogError(path=path, detail="it is not a regular file")
     if status.st_mode & _OTHERS:

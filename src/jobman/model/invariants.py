@@ -153,6 +153,10 @@ RUN_RULES: tuple[tuple[str, Callable[[Run], bool]], ...] = (
         lambda r: _implies(r.exit and r.exit.exit_code is not None, r.outcome in _JUDGED_OUTCOMES),
     ),
     ("no time precedes the reservation", lambda r: all(time >= r.reserved_at_ns for time in _run_times(r))),
+    (
+        "logs are pruned after the completion",
+        lambda r: r.pruning is None or (r.completed_at_ns is not None and r.pruning.at_ns >= r.completed_at_ns),
+    ),
 )
 
 SUPERVISOR_RULES: tuple[tuple[str, Callable[[Supervisor], bool]], ...] = (

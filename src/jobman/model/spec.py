@@ -164,12 +164,16 @@ class Timeouts(NamedTuple):
 
 
 class Logging(NamedTuple):
-    """What is recorded of the output, and for how long."""
+    """What is recorded of the output, and for how long.
+
+    A retention that was stated for this job counts instead of the configured age, any other one beside it (D11).
+    """
 
     capture: LogCapture = LogCapture.BOTH
     segment_bytes: int = 0
     segments: int = 0
     retention_ns: int | None = DEFAULT_LOG_RETENTION_NS
+    retention_stated: bool = False
 
 
 class JobSpec(NamedTuple):

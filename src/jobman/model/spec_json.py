@@ -117,6 +117,8 @@ def _policy_document(spec: JobSpec) -> Document:
         "log_retention_max_age": format_duration(spec.logging.retention_ns or 0),
         "log_retention_unlimited": spec.logging.retention_ns is None,
         "log_retention_configured": True,
+        # A member of our own: those of E.1 cannot tell a stated age from one that was configured (D11).
+        **({"log_retention_stated": True} if spec.logging.retention_stated else {}),
         "secret_environment": secrets_document(spec.environment.secrets),
         **waits_members(spec.waits),
         **_unused(),
@@ -308,4 +310,5 @@ def _logging(policy: Reader) -> Logging:
         segment_bytes=policy.take("log_rotate_size", int),
         segments=policy.take("log_max_segments_per_stream", int),
         retention_ns=None if unlimited else retention_ns,
+        retention_stated=bool(policy.take_optional("log_retention_stated", bool)),
     )

@@ -236,6 +236,14 @@ class RunUsage(NamedTuple):
     system_cpu_ns: int
 
 
+class Pruning(NamedTuple):
+    """That the logs of a run were removed: when, and how much went."""
+
+    at_ns: int
+    files: int
+    bytes: int
+
+
 class Run(NamedTuple):
     """The state of one invocation of a job's command."""
 
@@ -257,6 +265,7 @@ class Run(NamedTuple):
     logs: RunLogs = RunLogs()
     usage: RunUsage | None = None
     problem: Problem | None = None
+    pruning: Pruning | None = None
 
     def latest_ns(self) -> int:
         """The latest time stored in this run; no transition may be dated before it."""

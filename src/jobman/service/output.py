@@ -11,6 +11,7 @@ from jobman.logs.layout import Labels, run_directory
 from jobman.logs.reader import Concatenation, copy, header, open_run, with_header
 from jobman.logs.runfiles import Page
 from jobman.model.state import JobPhase, RunPhase
+from jobman.service.pruned import keep_present, pruned_error, require_present, telling_of_pruning
 from jobman.service.query import select_run
 from jobman.store.jobs import load_job, load_runs
 from jobman.values import TYPE_CHECKING, NamedTuple
@@ -53,16 +54,21 @@ def read(store: Store, job_id: str, wanted: Request, write: Write) -> list[str]:
 
     Raises:
         CorruptIndexError: the combined view cannot be trusted; nothing was printed.
+        LogsPrunedError: the run's logs were removed; with all runs, that is returned (D17).
         NoRunYetError: the job has not run.
         RunNotFoundError: it has no such run.
     """
     runs = _runs(store, job_id)
     if not runs:
         raise NoRunYetError(job=job_id, phase=load_job(store, job_id).phase.value)
-    chosen = runs if wanted.run is None else [select_run(job_id, runs, wanted.run)]
+    if wanted.run is None:
+        chosen, pruned = keep_present(runs)
+    else:
+        chosen, pruned = [require_present(select_run(job_id, runs, wanted.run))], []
     printed = _print if wanted.labels is None else _print_lines
-    notices = printed(store, chosen, wanted, write)
-    return [notice.text for notice in notices]
+    with telling_of_pruning(store, chosen):
+        notices = printed(store, chosen, wanted, write)
+    return pruned + [notice.text for notice in notices]
 
 
 def follow(store: Store, job_id: str, wanted: Request, write: Write, *, clock: Clock) -> list[str]:
@@ -71,6 +77,7 @@ def follow(store: Store, job_id: str, wanted: Request, write: Write, *, clock: C
     Waits for the first run of a job that has none yet.
 
     Raises:
+        LogsPrunedError: the run's logs were removed; with all runs, that is returned (D17).
         NoRunYetError: the job ended without a run.
         RunNotFoundError: it has no such run.
     """
@@ -79,7 +86,7 @@ def follow(store: Store, job_id: str, wanted: Request, write: Write, *, clock: C
     outlets = ((wanted.view, page),)
     if wanted.run is not None:
         run = follower.await_run(lambda runs: select_run(job_id, runs, wanted.run or -1) if runs else None)
-        return follower.follow_run(run, outlets)
+        return follower.follow_run(require_present(run), outlets)
 
     def begin(number: int) -> None:
         if wanted.labels is not None:
@@ -126,6 +133,10 @@ class JobFollower:
         notices: list[str] = []
         number = 1
         while (current := self.next_run(number)) is not None:
+            if current.pruning is not None:
+                notices.append(str(pruned_error(current)))
+                number = current.number + 1
+                continue
             if begin is not None:
                 begin(current.number)
             notices += self.follow_run(current, outlets)
@@ -174,7 +185,8 @@ class JobFollower:
         while True:
             # Asked before the last look at the files, so that nothing written in between is lost (O.52).
             done = self._is_done(run)
-            moved = sum(tail.poll(write) for tail, write in tails)
+            with telling_of_pruning(self._store, [run]):
+                moved = sum(tail.poll(write) for tail, write in tails)
             if done:
                 for tail, write in tails:
                     tail.finish(write)
@@ -204,7 +216,7 @@ def _print(store: Store, runs: Sequence[Run], wanted: Request, write: Write) -> 
     for run in runs:
         source = open_run(_directory(store, run), run.number, view=wanted.view, active=_is_active(run))
         sources.append(with_header(run.number, source) if wanted.header(run) else source)
-    whole = Concatenation(sources) if len(sources) > 1 else sources[0]
+    whole = sources[0] if len(sources) == 1 else Concatenation(sources)
     copy(whole, write, lines=wanted.lines)
     return whole.notices
 

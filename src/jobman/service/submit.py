@@ -55,6 +55,21 @@ def resolve_dependencies(store: Store, requirements: Sequence[Requirement]) -> t
     return tuple(Dependency(job_id, predicate) for job_id, predicate in sorted(found.items()))
 
 
+def repeat(store: Store, job_id: str, name: str = "") -> JobSpec:
+    """Return the specification of a job that is to do the same as another (M8), under its name or another one.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+        TooManySlotsError: a limit is smaller by now than what it asks for.
+        UnknownPoolError: its pool has been removed.
+    """
+    from jobman.store.specs import load_spec  # submissions of a new command read no specification
+
+    spec = load_spec(store, job_id)
+    check_admissible(store, spec)
+    return spec._replace(name=name or spec.name)
+
+
 def check_admissible(store: Store, spec: JobSpec) -> None:
     """Refuse a request for slots that could never be met (M16).
 
@@ -82,6 +97,7 @@ def submit(store: Store, candidate: Candidate, spec: JobSpec, clock: Clock) -> s
 
     Raises:
         InvalidSpecError: the specification breaks a rule; nothing was stored.
+        JobNotFoundError: a job that it depends on has been removed; nothing was stored.
         LaunchError: no supervisor took the job; it is recorded as ``submission_failed``.
         StoreBusyError: others have been writing all the time; nothing was stored.
     """
@@ -90,6 +106,7 @@ def submit(store: Store, candidate: Candidate, spec: JobSpec, clock: Clock) -> s
     hashed = handshake.digest(credential)
     store.patience_ns = PATIENCE_NS
     with store.write():
+        _require_dependencies(store, spec)
         # Dated when the queue has been stood in: the time to claim is the supervisor's alone.
         now = Now(clock.wall_ns(), clock.monotonic_ns())
         commit_submission(store, submit_transition(candidate.job_id, spec.name, credential_hash=hashed, now=now), spec)
@@ -99,3 +116,12 @@ def submit(store: Store, candidate: Candidate, spec: JobSpec, clock: Clock) -> s
         resolve_failure(store, candidate, error)
     candidate.close()
     return candidate.job_id
+
+
+def _require_dependencies(store: Store, spec: JobSpec) -> None:
+    """Refuse a dependency that has been removed: since it was resolved, or since the job that is repeated ran."""
+    if spec.dependencies:
+        from jobman.store.jobs import load_job  # most jobs depend on none
+
+        for dependency in spec.dependencies:
+            load_job(store, dependency.job_id)

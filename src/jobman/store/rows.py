@@ -21,6 +21,7 @@ from jobman.model.state import (
     LogIntegrity,
     Pause,
     Problem,
+    Pruning,
     RecordingHealth,
     Run,
     RunExit,
@@ -85,7 +86,7 @@ RUNS = Table.of(
     "pid_namespace started_at_ns stop_reason stop_requested_at_ns signalled_at_ns completed_at_ns "
     "exit_observed_at_ns exit_code exit_signal platform_reason log_integrity log_health "
     "log_diagnostic_code log_index_version stdout_bytes stderr_bytes max_rss_bytes user_cpu_ns "
-    "system_cpu_ns diagnostic_code diagnostic",
+    "system_cpu_ns diagnostic_code diagnostic pruned_at_ns pruned_files pruned_bytes",
 )
 
 SUPERVISORS = Table.of(
@@ -207,6 +208,7 @@ def run_row(run: Run) -> Row:
         *run.logs,
         *(run.usage or (None, None, None)),
         *_problem_columns(run.problem),
+        *(run.pruning or (None, None, None)),
     )
 
 
@@ -218,7 +220,7 @@ def run_from(row: Row) -> Run:
     """
     id_, job_id, number, phase, outcome, revision, reserved, executable = row[:8]
     identity, (started, stop_reason, stop_requested, signalled, completed) = row[8:12], row[12:17]
-    exit_, logs, usage, (code, diagnostic) = row[17:21], row[21:27], row[27:30], row[30:]
+    exit_, logs, usage, (code, diagnostic), pruning = row[17:21], row[21:27], row[27:30], row[30:32], row[32:]
     integrity, health, *rest = logs
     run = Run(
         id=id_,
@@ -239,6 +241,7 @@ def run_from(row: Row) -> Run:
         logs=RunLogs(member(LogIntegrity, integrity), member(RecordingHealth, health), *rest),
         usage=RunUsage(*usage) if usage[0] is not None else None,
         problem=_problem(code, diagnostic),
+        pruning=Pruning(*pruning) if pruning[0] is not None else None,
     )
     return check_run(run)
 

@@ -143,6 +143,7 @@ def test_help_of_run_groups_its_flags_by_concern() -> None:
     first = [
         "Usage:",
         "Identity:",
+        "Repetition:",
         "Execution:",
         "Input:",
         "Prerequisites:",

@@ -281,6 +281,7 @@ def test_operands_have_values_by_name() -> None:
         ("status", "status: accepts 1 arg(s), received 0: jobman status JOB [OPTIONS]"),
         ("status A B", "status: accepts 1 arg(s), received 2"),
         ("list A", "list: accepts 0 arg(s), received 1"),
+        ("clean A B", "clean: accepts at most 1 arg(s), received 2"),
         ("wait", "wait: accepts at least 1 arg(s), received 0"),
         ("show job", "show job: accepts 1 arg(s), received 0"),
         ("show run J", "show run: accepts 2 arg(s), received 1"),

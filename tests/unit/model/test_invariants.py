@@ -15,6 +15,7 @@ from jobman.model.state import (
     JobOutcome,
     JobPhase,
     Pause,
+    Pruning,
     Run,
     RunExit,
     RunLogs,
@@ -108,6 +109,8 @@ RUN_BREAKS: list[Broken] = [
     ("no time precedes the reservation", "running", {"signalled_at_ns": EARLY}),
     ("no time precedes the reservation", "completed, run", {"completed_at_ns": EARLY}),
     ("no time precedes the reservation", "completed, run", {"exit": RunExit(EARLY, exit_code=0)}),
+    ("logs are pruned after the completion", "completed, run", {"pruning": Pruning(EARLY, 1, 1)}),
+    ("logs are pruned after the completion", "running", {"pruning": Pruning(AT, 1, 1)}),
 ]
 SUPERVISOR_BREAKS: list[Broken] = [
     ("revision is at least 1", "running", {"revision": 0}),

@@ -219,4 +219,5 @@ def _logging(parsed: Parsed) -> Logging:
         segment_bytes=size,
         segments=segments or 0,
         retention_ns=None if age == "unlimited" else age,
+        retention_stated=parsed.given("log-retention"),
     )

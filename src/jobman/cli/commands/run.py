@@ -16,8 +16,11 @@ from jobman.service.launch import new_job_id, start
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jobman.cli.parser import Parsed
     from jobman.config.load import Configured
+    from jobman.model.spec import JobSpec
     from jobman.service.launch import Candidate
     from jobman.store.connection import Store
 
@@ -27,31 +30,46 @@ _NAMING = ("job-spec", "profile", "wait-condition", "secret-env")
 
 def run(parsed: Parsed) -> int:
     """Submit a job, print its ID, and with ``--wait`` or ``--foreground`` stay until it has ended."""
+    if parsed.given("rerun"):
+        from jobman.cli.commands.rerun import run_rerun  # another way to say what is to be run
+
+        return run_rerun(parsed)
     stays = parsed.value("wait") or parsed.value("foreground")
     if parsed.value("exit-code") and not stays:
         raise UsageError(detail="run --exit-code needs --wait or --foreground")
     directory = _absolute(parsed.value("cwd"))
+    store, job_id = submitted(parsed, lambda store: _specification(parsed, store, directory))
+    if parsed.value("foreground"):
+        _stay(store, job_id)
+    return await_outcome(parsed, store, job_id) if stays else 0
+
+
+def submitted(parsed: Parsed, specification: Callable[[Store], JobSpec]) -> tuple[Store, str]:
+    """Submit what ``specification`` says once the store is open, and print the ID; return both."""
     root = os.path.realpath(state_directory(parsed.value("state-dir")))
     candidate = start(new_job_id(SystemClock()), root)
     try:
-        store = _submit(parsed, candidate, root, directory)
+        return _submit(candidate, root, specification), candidate.job_id
     except BaseException:
         candidate.abandon()
         raise
-    if parsed.value("foreground"):
-        _stay(store, candidate.job_id)
-    return _wait(parsed, store, candidate.job_id) if stays else 0
 
 
-def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> Store:
-    from jobman.cli.commands._spec import settle, specify
-    from jobman.config.load import load
+def _submit(candidate: Candidate, root: str, specification: Callable[[Store], JobSpec]) -> Store:
     from jobman.service.submit import submit
     from jobman.store.connection import open_store
 
-    store, clock = open_store(root), SystemClock()
+    store = open_store(root)
+    out(submit(store, candidate, specification(store), SystemClock()) + "\n")
+    return store
+
+
+def _specification(parsed: Parsed, store: Store, directory: str) -> JobSpec:
+    from jobman.cli.commands._spec import settle, specify
+    from jobman.config.load import load
+
     stdin_path = _stdin_path(parsed)
-    configured = load(parsed.value("config"), root, clock)
+    configured = load(parsed.value("config"), store.root, SystemClock())
     if any(parsed.given(flag) for flag in _NAMING) or "retention" in configured.stated:
         from jobman.cli.commands._configured import request  # only for those who name something
 
@@ -60,13 +78,11 @@ def _submit(parsed: Parsed, candidate: Candidate, root: str, directory: str) -> 
         spec = wanted.complete(specify(parsed, directory, stdin_path, configured=wanted.waits))
     else:
         spec = specify(parsed, directory, stdin_path)
-    _apply_limits(configured, store)
-    spec = settle(parsed, store, spec)
-    out(submit(store, candidate, spec, clock) + "\n")
-    return store
+    apply_limits(configured, store)
+    return settle(parsed, store, spec)
 
 
-def _apply_limits(configured: Configured, store: Store) -> None:
+def apply_limits(configured: Configured, store: Store) -> None:
     """Set the limits that a configuration states, so that they hold for this job already (D9)."""
     from jobman.config.load import stated_limits
 
@@ -77,7 +93,8 @@ def _apply_limits(configured: Configured, store: Store) -> None:
         apply_stated(store, limits)
 
 
-def _wait(parsed: Parsed, store: Store, job_id: str) -> int:
+def await_outcome(parsed: Parsed, store: Store, job_id: str) -> int:
+    """Wait for the end of a job; return the status that tells of it."""
     from jobman.cli.commands._backend import clock
     from jobman.cli.commands._interrupt import Interruptible
     from jobman.cli.commands._outcome import exit_code, report
@@ -86,7 +103,7 @@ def _wait(parsed: Parsed, store: Store, job_id: str) -> int:
     with Interruptible("wait for job"):
         job = next(wait_for(store, [job_id], clock()))
     succeeded = report(job)
-    if parsed.value("exit-code"):
+    if parsed.command == ("run",) and parsed.value("exit-code"):
         return exit_code(store, job)
     return 0 if succeeded else 1
 

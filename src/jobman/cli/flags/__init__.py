@@ -168,11 +168,11 @@ PERSISTENT = (
     HELP,
 )
 CONCERNS = (
-    ("Submit", ("run",)),
+    ("Submit", ("run", "rerun")),
     ("Observe", ("list", "status", "show", "logs", "wait")),
     ("Control", ("cancel", "pause", "resume", "input")),
     ("Configure", ("config",)),
-    ("Maintain", ("doctor",)),
+    ("Maintain", ("clean", "doctor")),
     ("About", ("help", "completion")),
 )
 

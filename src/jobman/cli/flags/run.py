@@ -10,6 +10,7 @@ from jobman.cli.flags import (
     DURATIONS,
     LIMIT,
     OUTCOME_REQUIREMENTS,
+    SELECTOR,
     SELECTORS,
     SIGNALS,
     SIZE,
@@ -31,6 +32,7 @@ _IDENTITY = (
     Flag("job-spec", TEXT, "Run what this job spec of the configuration says.", metavar="NAME"),
     Flag("profile", TEXTS, "Change the job as this profile says; several apply in order.", metavar="NAME"),
 )
+_REPETITION = (Flag("rerun", SELECTOR, "Submit this job again instead; takes no other flags than --name and --wait."),)
 _EXECUTION = (
     Flag("cwd", TEXT, "Run in this directory instead of the present one.", metavar="DIR"),
     Flag("env", ASSIGNMENTS, "Set a variable in the command's environment; the last of a name wins."),
@@ -118,7 +120,7 @@ class COMMAND(Command):
 
     path = ("run",)
     summary = "Start a command in the background and print the ID of its job."
-    synopsis = ("run [OPTIONS] (-- COMMAND [ARG...] | --job-spec NAME | --profile NAME)",)
+    synopsis = ("run [OPTIONS] (-- COMMAND [ARG...] | --job-spec NAME | --profile NAME | --rerun JOB)",)
     text = (
         "The command must follow --; it is executed as given, without a shell.",
         "The job goes on when the terminal closes, and its output is kept: see jobman logs.",
@@ -145,6 +147,7 @@ class COMMAND(Command):
     )
     groups = (
         ("Identity", _IDENTITY),
+        ("Repetition", _REPETITION),
         ("Execution", _EXECUTION),
         ("Input", _INPUT),
         ("Prerequisites", _PREREQUISITES),
@@ -156,5 +159,5 @@ class COMMAND(Command):
         ("Client", _CLIENT),
     )
     target = "COMMAND [ARG...]"
-    supplies_target = ("job-spec", "profile")
+    supplies_target = ("job-spec", "profile", "rerun")
     exits = (0, 1, 2, 3, 4, 5)
