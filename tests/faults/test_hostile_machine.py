@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -92,11 +91,9 @@ def test_every_look_works_without_locale_directory_or_standard_streams(cli: Cli,
 
 
 def _faketime() -> str:
-    found = glob.glob("/usr/lib/*/faketime/libfaketime.so.1") + glob.glob("/usr/lib/faketime/libfaketime.so.1")
-    library = os.environ.get("JOBMAN_FAKETIME") or next(iter(found), "")
-    if not library:
-        pytest.skip("libfaketime is not installed")
-    return library
+    """Return the library of the ``faketime`` command."""
+    require_tool("faketime")
+    return next(iter(glob.glob("/usr/lib/**/faketime/libfaketime.so.1", recursive=True)))
 
 
 def _set(clock: Path, days: int) -> None:
