@@ -20,6 +20,7 @@ from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jobman.model.notifiers import Notifier, Subscription
     from jobman.model.secrets import SecretVariable
 
 DEFAULT_GRACE_NS = 10_000_000_000
@@ -199,6 +200,8 @@ class JobSpec(NamedTuple):
     groups: tuple[str, ...] = ()
     logging: Logging = Logging()
     stdin_path: str | None = None
+    subscriptions: tuple[Subscription, ...] = ()
+    notifiers: tuple[Notifier, ...] = ()
 
 
 def validate(spec: JobSpec) -> JobSpec:
@@ -357,6 +360,14 @@ def _is_predicate(text: str) -> bool:
     return kind == "outcomes" and outcomes == sorted(set(outcomes)) and frozenset(JobOutcome).issuperset(outcomes)
 
 
+def _check_notifications(spec: JobSpec) -> str | None:
+    if not (spec.subscriptions or spec.notifiers):
+        return None
+    from jobman.model.notifiers import subscriptions_problem  # few jobs tell anybody
+
+    return subscriptions_problem(spec.subscriptions, spec.notifiers)
+
+
 _CHECKS: tuple[Callable[[JobSpec], str | None], ...] = (
     _check_command,
     _check_stdin,
@@ -366,4 +377,5 @@ _CHECKS: tuple[Callable[[JobSpec], str | None], ...] = (
     _check_exit_codes,
     _check_dependencies,
     _check_waiting,
+    _check_notifications,
 )

@@ -35,6 +35,8 @@ from jobman.values import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
+    from jobman.model.notifiers import Notifier, Subscription
+
     Document = dict[str, Any]
 
 SCHEMA_VERSION = 2
@@ -121,15 +123,25 @@ def _policy_document(spec: JobSpec) -> Document:
         **({"log_retention_stated": True} if spec.logging.retention_stated else {}),
         "secret_environment": secrets_document(spec.environment.secrets),
         **waits_members(spec.waits),
+        **_notifications(spec),
         **_unused(),
+    }
+
+
+def _notifications(spec: JobSpec) -> Document:
+    if not (spec.subscriptions or spec.notifiers):
+        return {"notifications": [], "notifier_definitions": []}
+    from jobman.model.notifiers_json import notifier_documents, subscription_documents  # few jobs tell anybody
+
+    return {
+        "notifications": subscription_documents(spec.subscriptions),
+        "notifier_definitions": notifier_documents(spec.notifiers),
     }
 
 
 def _unused() -> Document:
     """Members of E.1 whose features are not offered yet, at the value that means "not used"."""
     return {
-        "notifications": [],
-        "notifier_definitions": [],
         "foreground": False,
     }
 
@@ -179,6 +191,7 @@ def _from_document(value: object) -> JobSpec:
     policy = Reader(reader.take("execution_policy", dict))
     policy.expect(_unused())
     concurrency = Reader(policy.take("concurrency", dict))
+    subscriptions, notifiers = _told(policy.take("notifications", list), policy.take("notifier_definitions", list))
     spec = JobSpec(
         executable=reader.take("executable", str),
         arguments=strings(reader.take("arguments", list)),
@@ -203,10 +216,22 @@ def _from_document(value: object) -> JobSpec:
         groups=strings(policy.take("groups", list)),
         logging=_logging(policy),
         stdin_path=policy.take_optional("stdin_path", str),
+        subscriptions=subscriptions,
+        notifiers=notifiers,
     )
     for remaining in (reader, policy, concurrency):
         remaining.finish()
     return spec
+
+
+def _told(
+    subscriptions: list[object], notifiers: list[object]
+) -> tuple[tuple[Subscription, ...], tuple[Notifier, ...]]:
+    if not (subscriptions or notifiers):
+        return (), ()
+    from jobman.model.notifiers_json import notifiers_from, subscriptions_from  # few jobs tell anybody
+
+    return subscriptions_from(subscriptions), notifiers_from(notifiers)
 
 
 def _environment(value: object, secrets: Document) -> Environment:

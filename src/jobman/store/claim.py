@@ -31,6 +31,7 @@ _EVENT = (
     "INSERT INTO state_events (id, kind, entity_id, job_id, revision, type, at_ns)"
     " VALUES (?, ?, ?, ?, ?, 'supervisor_claimed', ?)"
 )
+_SUBSCRIBED = "SELECT 1 FROM notification_subscriptions WHERE job_id = ? AND event_type = 'job_started' LIMIT 1"
 
 
 class Claimant:
@@ -74,8 +75,13 @@ def _take(store: Store, job_id: str, claimant: Claimant, stamp: tuple[int, int])
     owner = claimant.supervisor_id
     store.execute(_JOB, (owner, at_ns, job_id))
     store.execute(_SUPERVISOR, (owner, job_id, *claimant.identity, *claimant.lock, at_ns, at_ns + LEASE_NS))
-    for kind, entity, number in (("job", job_id, revision), ("supervisor", owner, 1)):
-        store.execute(_EVENT, (new_id(at_ns, os.urandom(10)), kind, entity, job_id, number, at_ns))
+    event_id = new_id(at_ns, os.urandom(10))
+    store.execute(_EVENT, (event_id, "job", job_id, job_id, revision, at_ns))
+    store.execute(_EVENT, (new_id(at_ns, os.urandom(10)), "supervisor", owner, job_id, 1, at_ns))
+    if store.execute(_SUBSCRIBED, (job_id,)):
+        from jobman.store.outbox import queue_claim  # few jobs tell anybody that they have started
+
+        queue_claim(store, job_id, event_id, at_ns)
 
 
 def _same_digest(first: bytes, second: bytes) -> bool:

@@ -54,11 +54,15 @@ def commit(store: Store, transition: Transition) -> None:
         _write(store, SUPERVISORS, supervisor_row, before and before.supervisor, after.supervisor)
         _write_admission(store, before, after)
         _leave_queue(store, before, after)
-        append_events(store, transition.events)
+        event_ids = append_events(store, transition.events)
+        if before is not None:
+            from jobman.store.outbox import queue  # a submission, which must be quick, has nobody to tell yet
+
+            queue(store, transition, event_ids)
 
 
 def commit_submission(store: Store, transition: Transition, spec: JobSpec) -> None:
-    """Write a new job with its specification, labels and dependency edges, or nothing (O.39)."""
+    """Write a new job with its specification, labels, dependency edges and subscriptions, or nothing (O.39)."""
     from jobman.model.spec_json import encode  # only submissions write one
 
     job = transition.after.job
@@ -72,6 +76,10 @@ def commit_submission(store: Store, transition: Transition, spec: JobSpec) -> No
         for edge in spec.dependencies:
             statement = "INSERT INTO dependencies (job_id, depends_on, predicate) VALUES (?, ?, ?)"
             store.execute(statement, (job.id, edge.job_id, edge.predicate))
+        if spec.subscriptions:
+            from jobman.store.outbox import subscribe  # few jobs tell anybody
+
+            subscribe(store, job.id, spec)
 
 
 def record_identity(store: Store, run: Run, identity: ProcessIdentity) -> Run:
@@ -134,12 +142,13 @@ def renew_lease(store: Store, snapshot: Snapshot, expires_at_ns: int) -> None:
         store.execute("PRAGMA synchronous=FULL")
 
 
-def append_events(store: Store, events: tuple[Event, ...]) -> None:
-    """Append to the history, all or none; each event gets its ID here."""
+def append_events(store: Store, events: tuple[Event, ...]) -> list[str]:
+    """Append to the history, all or none; each event gets its ID here, which is returned."""
+    event_ids = [new_id(event.at_ns, os.urandom(RANDOM_BYTES)) for event in events]
     with store.write():
-        for event in events:
-            event_id = new_id(event.at_ns, os.urandom(RANDOM_BYTES))
+        for event, event_id in zip(events, event_ids, strict=True):
             store.execute(EVENTS.insert(), event_row(event, event_id))
+    return event_ids
 
 
 def _extend(store: Store, supervisor: Supervisor, admission: Admission, expires_at_ns: int) -> None:

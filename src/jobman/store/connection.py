@@ -40,13 +40,15 @@ class Store:
         root: its canonical path.
         lock: the queue of writers.
         read_only: the file system forbids writing; only queries work.
+        has_queued: notifications were queued through this connection; whoever sees to it that they are sent, clears it.
     """
 
-    __slots__ = ("_connection", "_identity", "lock", "patience_ns", "read_only", "root")
+    __slots__ = ("_connection", "_identity", "has_queued", "lock", "patience_ns", "read_only", "root")
 
     def __init__(self, root: str, connection: apsw.Connection, *, read_only: bool) -> None:
         self.root = root
         self.read_only = read_only
+        self.has_queued = False
         self._connection = connection
         self.lock = WriterLock(f"{root}/run/writer.lock")
         self.patience_ns = CLIENT_PATIENCE_NS
