@@ -22,6 +22,7 @@ DEFAULT_OUTPUT_LIMIT = 65_536
 RESPONSE_LIMIT = 65_536
 MESSAGE_LIMIT = 1 << 20
 MAX_ATTEMPTS = 100
+MAX_PORT = 65_535
 
 
 class NotifyEvent(StrEnum):
@@ -178,7 +179,7 @@ def notifier_problem(notifier: Notifier) -> str | None:
         return f"notifier {name}: the longest delay is shorter than the first"
     problem = next((found for secret in notifier.secrets() if (found := _secret_problem(secret))), None)
     if problem is None:
-        problem = _command_problem(notifier.command) or _http_problem(notifier.http)
+        problem = _command_problem(notifier.command) or _http_problem(notifier.http) or _smtp_problem(notifier.smtp)
     return f"notifier {name}: {problem}" if problem else None
 
 
@@ -223,3 +224,16 @@ def _http_problem(http: HttpTarget | None) -> str | None:
         return "the URL must begin with https:// and name a host"
     names = [name.lower() for name, _ in http.headers] + [secret.name.lower() for secret in http.secret_headers]
     return "a header is given twice" if len(set(names)) != len(names) else None
+
+
+def _smtp_problem(smtp: SmtpTarget | None) -> str | None:
+    if smtp is None:
+        return None
+    host, _, port = smtp.address.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or not 1 <= int(port[:6]) <= MAX_PORT:
+        return "the address must be host:port"
+    if not smtp.recipients or any(not text.isprintable() for text in (smtp.sender, *smtp.recipients)):
+        return "there must be a recipient, and no address may hold control characters"
+    if (smtp.password is None) != (not smtp.username):
+        return "a user name and a password are needed together"
+    return None if all(char not in smtp.subject_prefix for char in "\r\n\0") else "the prefix must be one line"

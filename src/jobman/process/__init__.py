@@ -15,7 +15,9 @@ if sys.platform == "darwin":
 elif sys.platform != "linux":
     import jobman.process._windows  # noqa: F401  # imported to be refused
 
-_MODULES = frozenset(("endpoint", "exits", "launch", "liveness", "lookup", "own", "session", "spawn", "tree", "wake"))
+_MODULES = frozenset(
+    ("endpoint", "exits", "launch", "liveness", "lookup", "own", "senders", "session", "spawn", "tree", "wake")
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

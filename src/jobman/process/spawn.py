@@ -7,13 +7,18 @@ This is the hottest start-up path of the client and of the supervisor: nothing h
 from __future__ import annotations
 
 import os
+import sys
+
+import jobman
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 # The C library keeps 32 and 33 for itself; naming them is a warning in posix_spawn.
-_SIGNALS = (*range(1, 32), *range(34, 65))
+ALL_SIGNALS = (*range(1, 32), *range(34, 65))
+_RUN_NAMES = (b"JOB_ID", b"JOB_NAME", b"RUN_ID", b"RUN_NUMBER", b"POOL", b"SLOTS", b"EVENT_ID")
+_SITES = ("site-packages", "dist-packages")
 _COERCED_LOCALES = (b"C.UTF-8", b"C.utf8", b"UTF-8")
 
 
@@ -66,7 +71,7 @@ def spawn_detached(argv: Sequence[str], environment: Mapping[bytes, bytes]) -> D
     ]
     try:
         pid = os.posix_spawn(
-            argv[0], tuple(argv), environment, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS
+            argv[0], tuple(argv), environment, file_actions=actions, setsid=True, setsigmask=(), setsigdef=ALL_SIGNALS
         )
     except BaseException:
         close_all((input_fd, output_fd))
@@ -166,6 +171,20 @@ def submitter_environment() -> dict[bytes, bytes]:
             return environment
     del environment[b"LC_CTYPE"]
     return environment
+
+
+def without_run(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Remove what names the run, or the event, that the caller belongs to; return the same environment."""
+    for name in _RUN_NAMES:
+        environment.pop(b"JOBMAN_" + name, None)
+    return environment
+
+
+def package_roots() -> list[str]:
+    """Where Jobman and its libraries are, never the working directory or what else may be on this process's path."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(jobman.__file__)))
+    sites = [os.path.abspath(path) for path in sys.path if path.endswith(_SITES)]
+    return [home, *(site for site in sites if site != home)]
 
 
 def _initial_environment() -> list[bytes] | None:

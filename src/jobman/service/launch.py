@@ -14,7 +14,7 @@ import jobman
 from jobman import handshake
 from jobman.errors import HandshakeError, LaunchError, UnsupportedPlatformError
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.process.spawn import is_listed, spawn_detached, submitter_environment
+from jobman.process.spawn import is_listed, package_roots, spawn_detached, submitter_environment, without_run
 from jobman.store.safety import DATABASE
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 ACKNOWLEDGEMENT_TIMEOUT_MS = 32_000
-_OUTER_NAMES = (b"JOB_ID", b"JOB_NAME", b"RUN_ID", b"RUN_NUMBER", b"POOL", b"SLOTS", b"EVENT_ID")
 # The database grows with each job, and its write-ahead log to 4 MiB before it is merged.
 _ROOM_TO_WRITE = 8 << 20
-_SITES = ("site-packages", "dist-packages")
 
 
 class Candidate:
@@ -110,7 +108,7 @@ def start(job_id: str, root: str) -> Candidate:
     stub = os.path.join(os.path.dirname(jobman.__file__), "supervisor", "__main__.py")
     if not sys.executable:
         raise LaunchError(detail="the path of the Python interpreter is not known")
-    argv = (sys.executable, "-I", "-S", stub, *_roots())
+    argv = (sys.executable, "-I", "-S", stub, *package_roots())
     try:
         return Candidate(job_id, spawn_detached(argv, _environment(job_id, root)))
     except OSError as error:
@@ -167,16 +165,7 @@ def _require_room_to_write(root: str) -> None:
 
 
 def _environment(job_id: str, root: str) -> dict[bytes, bytes]:
-    environment = submitter_environment()
-    for name in _OUTER_NAMES:
-        environment.pop(b"JOBMAN_" + name, None)
+    environment = without_run(submitter_environment())
     environment[b"JOBMAN_SUPERVISOR"] = job_id.encode("ascii")
     environment[b"JOBMAN_STATE_DIR"] = os.fsencode(root)
     return environment
-
-
-def _roots() -> list[str]:
-    # Where Jobman and its libraries are, never the working directory or what else this process may have on its path.
-    home = os.path.dirname(os.path.dirname(os.path.abspath(jobman.__file__)))
-    sites = [os.path.abspath(path) for path in sys.path if path.endswith(_SITES)]
-    return [home, *(site for site in sites if site != home)]

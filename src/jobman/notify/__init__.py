@@ -1,0 +1,1 @@
+"""Sending one message to one notifier; only the delivery process loads what is here."""

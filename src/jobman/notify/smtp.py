@@ -1,0 +1,197 @@
+"""Telling people: a letter, handed to a mail server over TLS (contract, L.3)."""
+
+from __future__ import annotations
+
+import io
+import smtplib
+import socket
+import ssl
+import threading
+import time
+
+from jobman.model.notifiers import TlsMode
+from jobman.notify.network import TlsContext
+from jobman.policy.delivery import FailureCode, Result
+from jobman.values import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from email.utils import parseaddr
+
+    from jobman.model.notifiers import SmtpTarget
+
+_MAX_ANSWERS = 256 * 1024
+_PERMANENT = 500
+
+
+def send(
+    target: SmtpTarget, text: bytes, *, message_id: str, secrets: Mapping[str, bytes], timeout_s: float
+) -> Result:
+    """Hand over the letter for all recipients, or for none.
+
+    Args:
+        target: the server, and who writes to whom.
+        text: the whole letter.
+        message_id: of the letter; recorded.
+        secrets: the password as ``password_secret``.
+        timeout_s: for everything together.
+    """
+    watchdog = _Watchdog(timeout_s)
+    try:
+        with _connect(target, watchdog) as server:
+            _log_in(server, target, secrets)
+            _hand_over(server, target, text)
+        return Result(message_id=message_id)
+    except smtplib.SMTPResponseException as error:
+        return _refused(error.smtp_code, error.smtp_error, message_id)
+    except smtplib.SMTPNotSupportedError as error:
+        return Result(FailureCode.REJECTED, str(error), message_id=message_id)
+    except (TimeoutError, smtplib.SMTPException, ssl.SSLError, OSError) as error:
+        if watchdog.fired or isinstance(error, TimeoutError):
+            text_ = f"the mail server did not take the letter within {timeout_s:g} s"
+            return Result(FailureCode.TIMEOUT, text_, retryable=True, message_id=message_id)
+        return Result(FailureCode.TRANSPORT, _described(target, error), retryable=True, message_id=message_id)
+    except UnicodeError:
+        return Result(FailureCode.INVALID, "user name or password are not ASCII", message_id=message_id)
+    finally:
+        watchdog.cancel()
+
+
+def _connect(target: SmtpTarget, watchdog: _Watchdog) -> smtplib.SMTP:
+    host, _, port = target.address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    context, name = TlsContext.get(), target.server_name or host
+    connection = watchdog.watch(socket.create_connection((host, int(port)), watchdog.left()))
+    if target.mode == TlsMode.IMPLICIT:
+        connection = watchdog.watch(context.wrap_socket(connection, server_hostname=name))
+    server = _Server(connection, name)
+    try:
+        code, answer = server.getreply()
+        if code != 220:
+            raise smtplib.SMTPResponseException(code, answer)
+        server.ehlo_or_helo_if_needed()
+        if target.mode == TlsMode.STARTTLS:
+            server.starttls(context=context)
+            if server.sock is not None:
+                watchdog.watch(server.sock)
+            server.ehlo_or_helo_if_needed()
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+def _log_in(server: smtplib.SMTP, target: SmtpTarget, secrets: Mapping[str, bytes]) -> None:
+    if target.password is None:
+        return
+    # A file of a password often ends with a newline, which is not part of it.
+    password = secrets[target.password.name].rstrip(b"\r\n").decode("utf-8")
+    server.login(target.username, password)
+
+
+def _hand_over(server: smtplib.SMTP, target: SmtpTarget, text: bytes) -> None:
+    _require(server.mail(_bare(target.sender)))
+    for recipient in target.recipients:
+        # One that is refused must not leave the others with a letter that is sent again.
+        _require(server.rcpt(_bare(recipient)), accepted=(250, 251))
+    _require(server.data(text))
+
+
+def _require(answer: tuple[int, bytes], accepted: tuple[int, ...] = (250,)) -> None:
+    if answer[0] not in accepted:
+        raise smtplib.SMTPResponseException(*answer)
+
+
+def _bare(address: str) -> str:
+    from email.utils import parseaddr
+
+    return parseaddr(address)[1] or address
+
+
+def _refused(code: int, answer: bytes | str, message_id: str) -> Result:
+    said = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
+    permanent = code >= _PERMANENT
+    text = f"the mail server answered {code}: {' '.join(said.split())[:200]}"
+    return Result(FailureCode.REJECTED, text, not permanent, response_status_code=code, message_id=message_id)
+
+
+def _described(target: SmtpTarget, error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{target.address}: {error.strerror.lower()}"
+    return f"{target.address}: {error}"
+
+
+class _Server(smtplib.SMTP):
+    """A conversation over a connection that is there already; what the server says is bounded as a whole."""
+
+    def __init__(self, connection: socket.socket, name: str) -> None:
+        super().__init__(local_hostname="localhost")
+        self.sock = connection
+        self._host = name  # what starttls verifies the certificate against
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Return the next answer."""
+        if self.file is None and self.sock is not None:
+            self.file = _Bounded(self.sock.makefile("rb"))
+        return super().getreply()
+
+
+class _Bounded(io.BufferedReader):
+    """Reads lines until there have been too many."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        super().__init__(file.detach())
+        self._left = _MAX_ANSWERS
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Return the next line.
+
+        Raises:
+            OSError: the server says too much.
+        """
+        line = super().readline(size)
+        self._left -= len(line)
+        if self._left < 0:
+            raise OSError("the server says too much")
+        return line
+
+
+class _Watchdog:
+    """Ends the connection when the time is over, however slowly the server trickles."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.fired = False
+        self._deadline = time.monotonic() + timeout_s
+        self._connection: socket.socket | None = None
+        self._timer = threading.Timer(timeout_s, self._fire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def watch(self, connection: socket.socket) -> socket.socket:
+        """Take charge of a connection; return it."""
+        self._connection = connection
+        connection.settimeout(self.left())
+        return connection
+
+    def left(self) -> float:
+        """Return the seconds that are left.
+
+        Raises:
+            TimeoutError: none.
+        """
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def cancel(self) -> None:
+        """Stop watching."""
+        self._timer.cancel()
+
+    def _fire(self) -> None:
+        self.fired = True
+        if self._connection is not None:
+            try:
+                self._connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
