@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jobman.service.doctor.findings import Finding, Report
     from jobman.service.maintain import Totals
     from jobman.service.query import Detail, Listed, Summary
+    from jobman.store.deliveries import Attempt, Delivery
 
     Document = dict[str, Any]
 
@@ -99,8 +100,8 @@ def job_detail(detail: Detail, root: str) -> Document:
         "runtime": _runtime(detail),
         "dependencies": [_dependency(job.id, state) for state in detail.dependencies],
         "wait_evaluations": [_evaluation(state) for state in detail.conditions],
-        "notification_deliveries": [],
-        "notification_attempts": [],
+        "notification_deliveries": [_delivery(delivery) for delivery in detail.deliveries],
+        "notification_attempts": [_attempt(attempt) for attempt in detail.attempts],
         **_without_empty(optional),
     }
 
@@ -221,6 +222,61 @@ def _evaluation(state: ConditionState) -> Document:
     }
     counted = {"condition_index": state.place, "condition_kind": state.kind, "attempt_count": state.attempts}
     return counted | _without_empty(optional)
+
+
+def _delivery(delivery: Delivery) -> Document:
+    optional = {
+        "run_id": delivery.run_id,
+        "next_attempt_at": _timestamp(delivery.next_attempt_at_ns),
+        "claimed_at": _timestamp(delivery.claimed_at_ns),
+        "claim_expires_at": _timestamp(delivery.claim_expires_at_ns),
+        "completed_at": _timestamp(delivery.completed_at_ns),
+        "diagnostic_code": delivery.diagnostic_code,
+        "diagnostic": delivery.diagnostic,
+    }
+    return {
+        **_event_of(delivery),
+        "status": delivery.status.value,
+        "occurred_at": format_timestamp(delivery.occurred_at_ns),
+        "created_at": format_timestamp(delivery.created_at_ns),
+        "max_attempts": delivery.max_attempts,
+        "attempt_count": delivery.attempt_count,
+        **_without_empty(optional),
+    }
+
+
+def _attempt(attempt: Attempt) -> Document:
+    optional = {
+        "started_at": _timestamp(attempt.started_at_ns),
+        "completed_at": _timestamp(attempt.completed_at_ns),
+        "next_attempt_at": _timestamp(attempt.next_attempt_at_ns),
+        "diagnostic_code": attempt.diagnostic_code,
+        "diagnostic": attempt.diagnostic,
+        "response_status_code": attempt.response_status_code,
+        "message_id": attempt.message_id,
+    }
+    # 0 is how a program says that it has understood.
+    ended = {} if attempt.command_exit_code is None else {"command_exit_code": attempt.command_exit_code}
+    return {
+        "id": attempt.id,
+        **_event_of(attempt),
+        "attempt_number": attempt.number,
+        "status": attempt.status.value,
+        "created_at": format_timestamp(attempt.created_at_ns),
+        "retryable": attempt.retryable,
+        "response_truncated": attempt.response_truncated,
+        **ended,
+        **_without_empty(optional),
+    }
+
+
+def _event_of(one: Delivery | Attempt) -> Document:
+    return {
+        "job_id": one.job_id,
+        "event_id": one.event_id,
+        "notifier": one.notifier,
+        "event_type": one.event_type,
+    }
 
 
 def _admission(admission: Admission | None) -> Document | None:

@@ -248,6 +248,12 @@ class BackupError(JobmanError):
     template = "backup {path}: {detail}"
 
 
+class NotifierError(JobmanError):
+    """A test event did not arrive; fields: ``notifier``, ``code``, ``detail``."""
+
+    template = "notifier {notifier}: {code}: {detail}"
+
+
 class WorkingDirectoryError(JobmanError):
     """The directory from which a job is submitted is gone; fields: ``detail``."""
 

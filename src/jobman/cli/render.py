@@ -125,9 +125,13 @@ def _job_fields(detail: Detail) -> Iterator[tuple[str, str]]:
         yield "Diagnostic", f"{problem.text} ({problem.code})"
     if detail.diagnostics_path:
         yield "Supervisor's notes", detail.diagnostics_path
-    yield "Notification deliveries", "0"
-    yield "Pending notifications", "0"
-    yield "Notification attempts", "0"
+    yield "Notification deliveries", str(len(detail.deliveries))
+    yield "Pending notifications", str(sum(delivery.completed_at_ns is None for delivery in detail.deliveries))
+    yield "Notification attempts", str(len(detail.attempts))
+    for delivery in detail.deliveries:
+        if delivery.diagnostic_code is not None:
+            told = f": {delivery.diagnostic}" if delivery.diagnostic else ""
+            yield f"Not told {delivery.notifier}", f"{delivery.event_type}, {delivery.diagnostic_code}{told}"
 
 
 def _list_rows(listed: Listed) -> Iterator[Cells]:

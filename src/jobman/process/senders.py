@@ -22,6 +22,7 @@ FIRST = (0,)
 ANY = tuple(range(PLACES))
 OTHERS = ANY[1:]
 _MARK = b"JOBMAN_SUPERVISOR"
+_started: set[int] = set()
 
 
 def take_place(root: str, places: Iterable[int]) -> tuple[int, int] | None:
@@ -60,9 +61,19 @@ def start_sender(root: str, places: Iterable[int] = FIRST) -> int | None:
         return None
     place, descriptor = taken
     try:
-        return _spawn(sender_command(str(place)), sender_environment(root), descriptor)
+        pid = _spawn(sender_command(str(place)), sender_environment(root), descriptor)
     finally:
         os.close(descriptor)
+    _started.add(pid)
+    return pid
+
+
+def was_sender(pid: int) -> bool:
+    """Say whether a child that has just been reaped was a sender of ours, and forget it."""
+    if pid not in _started:
+        return False
+    _started.discard(pid)
+    return True
 
 
 def sender_command(mode: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from jobman.process._linux import (
     table,
 )
 from jobman.process.exits import Usage, reap
+from jobman.process.senders import was_sender
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def reap_adopted(tree: RunTree, *, helpers: Collection[int] = ()) -> Usage:
     """Reap every child of the supervisor that has ended, one by one, except the leader and the helpers.
 
     Returns:
-        What those used that belong to the run or to jobs submitted from inside it.
+        What those used that belong to the run or to jobs submitted from inside it; senders of notifications are ours.
     """
     usage = Usage()
     ignored = {identity.pid for identity in tree.ignored}
@@ -133,7 +134,7 @@ def reap_adopted(tree: RunTree, *, helpers: Collection[int] = ()) -> Usage:
         if pid == tree.leader_pid or pid in helpers:
             continue
         used = reap(pid)
-        if used is not None and pid not in ignored:
+        if used is not None and not was_sender(pid) and pid not in ignored:
             usage = usage.plus(used)
     return usage
 

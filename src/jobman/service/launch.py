@@ -130,6 +130,7 @@ def resolve_failure(store: Store, candidate: Candidate, error: HandshakeError) -
     from jobman.model.transitions._change import Now
     from jobman.model.transitions.submission import withdraw_submission
     from jobman.recovery.losing import remove_traces
+    from jobman.service.notify import send_queued
     from jobman.store.commit import commit
     from jobman.store.jobs import load_snapshot
 
@@ -147,6 +148,7 @@ def resolve_failure(store: Store, candidate: Candidate, error: HandshakeError) -
     except ConflictError:
         return  # somebody else has seen to it
     remove_traces(store.root, candidate.job_id)
+    send_queued(store)
     raise LaunchError(detail=f"{detail}; job {candidate.job_id} is recorded as submission_failed")
 
 

@@ -9,6 +9,7 @@ from jobman import recovery
 from jobman.errors import RunNotFoundError
 from jobman.model.state import JobOutcome, JobPhase
 from jobman.recovery import diagnostics_path
+from jobman.service.notify import send_queued
 from jobman.store.jobs import (
     latest_admission,
     list_jobs,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from jobman.policy.waiting import DependencyState
     from jobman.process import Member
     from jobman.store.connection import Store
+    from jobman.store.deliveries import Attempt, Delivery
     from jobman.store.jobs import (
         JobFilter,
     )
@@ -62,6 +64,8 @@ class Detail(NamedTuple):
     live_input: LiveInput | None = None
     survivors: tuple[Member, ...] | None = ()
     diagnostics_path: str = ""
+    deliveries: tuple[Delivery, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
 
 
 class Listed(NamedTuple):
@@ -75,6 +79,7 @@ def find(store: Store, selector: str, clock: Clock) -> str:
     """Return the ID that a selector means, after having reconciled that job."""
     job_id = resolve(store, selector)
     recovery.reconcile(store, job_id, clock)
+    send_queued(store)
     return job_id
 
 
@@ -86,6 +91,7 @@ def summarize(store: Store, job_id: str, clock: Clock) -> Summary:
 
 def describe(store: Store, job_id: str, clock: Clock) -> Detail:
     """Return everything that is known of one job."""
+    from jobman.store.deliveries import load_attempts, load_deliveries  # few jobs tell anybody
     from jobman.store.specs import load_spec  # the other verbs do not read specifications: 4 ms
 
     job = load_job(store, job_id)
@@ -110,6 +116,8 @@ def describe(store: Store, job_id: str, clock: Clock) -> Detail:
         load_live_input(store, job_id),
         _survivors(store, job, admission),
         diagnostics_path(store.root, job_id),
+        tuple(load_deliveries(store, job_id)),
+        tuple(load_attempts(store, job_id)),
     )
 
 
@@ -153,6 +161,7 @@ def reconcile_active(store: Store, clock: Clock) -> None:
     if store.read_only:
         return
     recovery.reconcile_all(store, clock)
+    send_queued(store)
 
 
 def _summaries(store: Store, jobs: Sequence[Job], clock: Clock) -> list[Summary]:

@@ -235,9 +235,10 @@ def _key(claimed: Claimed) -> tuple[str, str, str, int]:
 # --- Reading -------------------------------------------------------------------------------------------------------
 
 
-def has_open(store: Store) -> bool:
-    """Say whether anything waits to be sent, or is being sent."""
-    return bool(store.execute(f"SELECT 1 FROM notification_deliveries WHERE {_OPEN} LIMIT 1"))
+def has_pending(store: Store, job_id: str) -> bool:
+    """Say whether anything of one job waits to be sent."""
+    statement = f"SELECT 1 FROM notification_deliveries WHERE {_OPEN} AND status = 'pending' AND job_id = ? LIMIT 1"
+    return bool(store.execute(statement, (job_id,)))
 
 
 def next_due_ns(store: Store, without: str = "[]") -> int | None:

@@ -110,6 +110,12 @@ def count_active(store: Store) -> int:
     return int(store.execute("SELECT count(*) FROM jobs WHERE phase <> 'completed'")[0][0])
 
 
+def has_open_deliveries(store: Store) -> bool:
+    """Say whether a notification waits to be sent, or is being sent."""
+    statement = "SELECT 1 FROM notification_deliveries WHERE status IN ('pending', 'delivering') LIMIT 1"
+    return bool(store.execute(statement))
+
+
 class JobFilter(NamedTuple):
     """Which jobs a list shows; every field that is set must hold.
 

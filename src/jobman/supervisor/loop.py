@@ -13,12 +13,15 @@ import resource  # noqa: F401  # see above
 import select
 
 import jobman.recovery.losing  # noqa: F401  # see above
+import jobman.store.outbox  # noqa: F401  # see above: any commit may be something to tell
 from jobman import recovery
 from jobman.clock import SystemClock
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError, StoreForeignError
 from jobman.policy.decide import decide
 from jobman.policy.observation import Act, Decision
+from jobman.store.jobs import has_open_deliveries
 from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
+from jobman.supervisor.deliveries import Deliveries
 from jobman.supervisor.observe import Observer
 from jobman.supervisor.perform import Performer
 from jobman.values import TYPE_CHECKING
@@ -93,6 +96,9 @@ class Loop:
         self._poller = select.poll()
         self._poller.register(owner.wake.fileno(), select.POLLIN)
         self._owners = recovery.OwnerWatch(owner.store, clock)
+        self._deliveries = Deliveries(owner.store, observer.spec)
+        # What a crash left is sent by whoever comes next.
+        owner.store.has_queued = owner.store.has_queued or has_open_deliveries(owner.store)
 
     def run(self) -> None:
         """Go round until there is nothing left to do."""
@@ -102,6 +108,7 @@ class Loop:
     def step(self) -> bool:
         """Observe, decide, and either perform or wait; return whether to go on."""
         try:
+            self._deliveries.start_for_queued()
             decision = self._decide()
             self._note_a_lost_store()
             if decision.act == Act.LEAVE or (self._observer.store_gone and self._performer.active is None):

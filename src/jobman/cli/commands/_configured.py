@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from jobman.cli.parser import Parsed
+    from jobman.config.subscribing import Told
     from jobman.model.spec import JobSpec
 
     Block = Mapping[str, Any]
@@ -83,6 +84,7 @@ class Request(NamedTuple):
     job: Block
     retention: Block
     secrets: tuple[SecretVariable, ...]
+    told: Told | None = None
 
     def complete(self, spec: JobSpec) -> JobSpec:
         """Return ``spec`` with what no flag can say.
@@ -105,6 +107,8 @@ class Request(NamedTuple):
         if age is not None and not self.flags.given("log-retention"):
             age_ns = None if age == UNLIMITED else parse_duration(age)
             spec = spec._replace(logging=spec.logging._replace(retention_ns=age_ns))
+        if self.told is not None:
+            spec = spec._replace(subscriptions=self.told.subscriptions, notifiers=self.told.notifiers)
         return validate(spec._replace(environment=spec.environment._replace(secrets=self.secrets)))
 
 
@@ -131,7 +135,17 @@ def request(parsed: Parsed, stated: Block, directory: str) -> Request:
         for name in parsed.value("wait-condition")
     )
     waits = ConfiguredWaits(_waits(job, stated, directory), named)
-    return Request(flags, waits, job, stated.get("retention", {}), _secrets(parsed, stated, job))
+    told = _told(flags, stated)
+    return Request(flags, waits, job, stated.get("retention", {}), _secrets(parsed, stated, job), told)
+
+
+def _told(flags: Parsed, stated: Block) -> Told | None:
+    names, events = flags.value("notify"), flags.value("notify-on")
+    if not (names or events):
+        return None
+    from jobman.config.subscribing import told  # few jobs tell anybody
+
+    return told(stated, names, events)
 
 
 def _flag_values(parsed: Parsed, job: Block) -> dict[str, str | tuple[str, ...]]:

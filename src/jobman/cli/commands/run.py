@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 # What needs more of a configuration than its limits.
-_NAMING = ("job-spec", "profile", "wait-condition", "secret-env")
+_NAMING = ("job-spec", "profile", "wait-condition", "secret-env", "notify", "notify-on")
 
 
 def run(parsed: Parsed) -> int:

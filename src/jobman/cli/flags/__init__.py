@@ -171,7 +171,7 @@ CONCERNS = (
     ("Submit", ("run", "rerun")),
     ("Observe", ("list", "status", "show", "logs", "wait")),
     ("Control", ("cancel", "pause", "resume", "input")),
-    ("Configure", ("config",)),
+    ("Configure", ("config", "notify")),
     ("Maintain", ("clean", "doctor")),
     ("About", ("help", "completion")),
 )

@@ -109,6 +109,10 @@ _LOGGING = (
     Flag("log-segments", integer(1), "Keep at most so many such files of each stream; then recording ends."),
     Flag("log-retention", AGE, "How old the logs of a run may become; cleaning removes older ones.", default="30d"),
 )
+_NOTIFICATION = (
+    Flag("notify", TEXTS, "Tell this notifier of the configuration what happens to the job.", metavar="NAME"),
+    Flag("notify-on", TEXTS, "Tell of this event instead of those of each notifier, such as job_failed.", metavar="EVENT"),
+)
 _CLIENT = (
     Flag("wait", BOOL, "Wait until the job has ended; fail unless it succeeded."),
     Flag("exit-code", BOOL, "With --wait or --foreground: exit with the command's own exit code, 128+N for a signal."),
@@ -133,6 +137,7 @@ class COMMAND(Command):
         ("jobman run --retries 3 --retry-delay 30s -- ./fetch.sh", "Try up to four times, half a minute apart."),
         ("jobman run --after-success train -- ./evaluate.sh", "Run only when another job has succeeded."),
         ("jobman run --log-segment-bytes 64MiB -- ./server", "Record its output in files of at most 64 MiB each."),
+        ("jobman run --notify desktop --notify-on job_failed -- ./nightly.sh", "Be told when it fails."),
         ("jobman run --job-spec train --profile gpu", "Run a job of the configuration, changed by a profile."),
         ("jobman run --wait --exit-code -- make test", "Run, wait, and exit as the command did."),
         ("jobman run --stdin-file data.csv -- ./import.sh", "Let the command read a file."),
@@ -156,6 +161,7 @@ class COMMAND(Command):
         ("Delay", _DELAY),
         ("Timeout", _TIMEOUT),
         ("Logging", _LOGGING),
+        ("Notification", _NOTIFICATION),
         ("Client", _CLIENT),
     )
     target = "COMMAND [ARG...]"
