@@ -13,6 +13,7 @@ from jobman.model.notifiers import (
     CommandTarget,
     HttpTarget,
     Notifier,
+    NotifierKind,
     NotifyEvent,
     RetryPolicy,
     SmtpTarget,
@@ -75,10 +76,13 @@ def notifier(stated: Block, name: str, flag: str = _FLAG) -> Notifier:
         made = made._replace(timeout_ns=parse_duration(timeout))
     if budget is not None:
         made = made._replace(budget_ns=parse_duration(budget))
-    target = block[block["type"]]
-    if block["type"] == "command":
+    kind = NotifierKind(block["type"])
+    target = block[kind]
+    if kind == NotifierKind.COMMAND:
         return made._replace(command=_command(stated, target))
-    return made._replace(**{block["type"]: (_http if block["type"] == "http" else _smtp)(stated, target)})
+    if kind == NotifierKind.HTTP:
+        return made._replace(http=_http(stated, target))
+    return made._replace(smtp=_smtp(stated, target))
 
 
 def _event(word: str) -> NotifyEvent:

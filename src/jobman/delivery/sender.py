@@ -186,7 +186,7 @@ class Sender:
             verdict = after_attempt(
                 result, claimed.attempt, notifier.retry, now_ns=now_ns, deadline_ns=claimed.deadline_ns
             )
-        deliveries.complete(self._store, claimed, result, verdict, now_ns)
+        deliveries.complete(self._store, claimed, result=result, verdict=verdict, now_ns=now_ns)
 
     def _record_overdue(self) -> None:
         now_ns = self._clock.monotonic_ns()

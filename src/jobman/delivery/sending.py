@@ -6,7 +6,8 @@ import os
 
 from jobman.config.secrets import resolve_all
 from jobman.errors import SecretUnavailableError
-from jobman.notify.message import MAX_PAYLOAD, letter, message_id, payload
+from jobman.notify.message import MAX_PAYLOAD, payload
+from jobman.notify.outgoing import Outgoing
 from jobman.policy.delivery import FailureCode, Result
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -35,45 +36,25 @@ def attempt(notifier: Notifier, message: Message, occasion: Occasion) -> Result:
     body = payload(message)
     if len(body) > MAX_PAYLOAD:
         return Result(FailureCode.INVALID, f"the message is larger than {MAX_PAYLOAD} bytes")
+    named = {name.decode("ascii"): value for name, value in secrets.items()}
     try:
-        return _send(notifier, message, body, secrets, occasion)
+        return _send(notifier, Outgoing(message, body, named, *occasion))
     except Exception as error:  # noqa: BLE001  # its text might quote what was sent
         return Result(FailureCode.INTERNAL, f"internal error: {type(error).__name__}", retryable=True)
 
 
-def _send(
-    notifier: Notifier, message: Message, body: bytes, secrets: dict[bytes, bytes], occasion: Occasion
-) -> Result:
+def _send(notifier: Notifier, outgoing: Outgoing) -> Result:
     # Each way to send is loaded by those who need it: the HTTP client alone takes 100 ms and 12 MB.
     if notifier.command is not None:
         from jobman.notify import command
 
-        event = command.Event(message.id, message.type)
-        return command.send(
-            notifier.command,
-            body,
-            event=event,
-            secrets=secrets,
-            timeout_s=occasion.timeout_s,
-            fork_gate=occasion.fork_gate,
-        )
-    named = {name.decode("ascii"): value for name, value in secrets.items()}
+        return command.send(notifier.command, outgoing)
     if notifier.http is not None:
         from jobman.notify import webhook
 
-        return webhook.send(
-            notifier.http,
-            body,
-            event_id=message.id,
-            secrets=named,
-            timeout_s=occasion.timeout_s,
-            wall_ns=occasion.wall_ns,
-        )
+        return webhook.send(notifier.http, outgoing)
     if notifier.smtp is not None:
         from jobman.notify import smtp
 
-        target = notifier.smtp
-        text = letter(message, target.sender, target.recipients, target.subject_prefix)
-        sent_as = message_id(message)
-        return smtp.send(target, text, message_id=sent_as, secrets=named, timeout_s=occasion.timeout_s)
+        return smtp.send(notifier.smtp, outgoing)
     raise AssertionError(notifier.name)

@@ -16,13 +16,14 @@ from jobman.model.notifiers import (
     TlsMode,
 )
 from jobman.model.scalars import format_duration, parse_duration
-from jobman.model.secrets import SecretVariable, secrets_document, secrets_from
+from jobman.model.secrets import secrets_document, secrets_from
 from jobman.model.strict import Reader, strings
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from jobman.model.secrets import SecretVariable
     from jobman.model.strict import Document
 
 _SIGNING = "signing_secret"

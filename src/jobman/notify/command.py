@@ -8,14 +8,13 @@ import signal
 import subprocess
 import time
 
+from jobman.notify.message import SCHEMA_VERSION
 from jobman.policy.delivery import FailureCode, Result
-from jobman.values import TYPE_CHECKING, NamedTuple
+from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import AbstractContextManager
-
     from jobman.model.notifiers import CommandTarget
+    from jobman.notify.outgoing import Outgoing
 
     Process = subprocess.Popen[bytes]
 
@@ -25,45 +24,20 @@ _PIPES_S = 2.0
 _GRACE_S = 1.0
 
 
-class Event(NamedTuple):
-    """What a program is told beside the message."""
-
-    id: str
-    type: str
-
-
-def send(
-    target: CommandTarget,
-    body: bytes,
-    *,
-    event: Event,
-    secrets: Mapping[bytes, bytes],
-    timeout_s: float,
-    fork_gate: AbstractContextManager[object],
-) -> Result:
+def send(target: CommandTarget, outgoing: Outgoing) -> Result:
     """Execute the program, without a shell and with nothing but its own environment, and wait for its end.
 
-    Args:
-        target: what to execute.
-        body: the message.
-        event: names what happened.
-        secrets: further variables.
-        timeout_s: after which it, and its process group, is stopped.
-        fork_gate: held while the process is made: nothing may fork while the store is written.
+    When its time is over, its whole process group is stopped.
     """
-    environment = {_raw(name): _raw(value) for name, value in target.assignments} | dict(secrets)
-    environment |= {b"JOBMAN_EVENT_ID": event.id.encode(), b"JOBMAN_EVENT_TYPE": event.type.encode()}
-    environment[b"JOBMAN_EVENT_SCHEMA_VERSION"] = b"1"
-    words = [_raw(word) for word in (target.executable, *target.arguments)]
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + outgoing.timeout_s
     try:
-        with fork_gate:
+        with outgoing.fork_gate:
             process = subprocess.Popen(
-                words,
+                [_raw(word) for word in (target.executable, *target.arguments)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=environment,
+                env=_environment(target, outgoing),
                 cwd=_raw(target.working_directory) or None,
                 start_new_session=True,
                 bufsize=0,
@@ -71,12 +45,21 @@ def send(
     except OSError as error:
         text = f"{target.executable} cannot be started: {(error.strerror or str(error)).lower()}"
         return Result(FailureCode.REJECTED, text, retryable=True, command_exit_code=-1)
-    conversation = _Conversation(process, body, target.output_limit)
+    conversation = _Conversation(process, outgoing.body, target.output_limit)
     try:
         ended = conversation.run(deadline)
     finally:
         conversation.close()
-    return _judge(target, process, conversation.output(), ended=ended, timeout_s=timeout_s)
+    return _judge(target, process, conversation.output(), ended=ended, timeout_s=outgoing.timeout_s)
+
+
+def _environment(target: CommandTarget, outgoing: Outgoing) -> dict[bytes, bytes]:
+    environment = {_raw(name): _raw(value) for name, value in target.assignments}
+    environment |= {name.encode("ascii"): value for name, value in outgoing.secrets.items()}
+    environment[b"JOBMAN_EVENT_ID"] = outgoing.message.id.encode()
+    environment[b"JOBMAN_EVENT_TYPE"] = outgoing.message.type.encode()
+    environment[b"JOBMAN_EVENT_SCHEMA_VERSION"] = str(SCHEMA_VERSION).encode()
+    return environment
 
 
 def _judge(target: CommandTarget, process: Process, output: bytes, *, ended: bool, timeout_s: float) -> Result:

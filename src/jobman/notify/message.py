@@ -20,9 +20,24 @@ SCHEMA_VERSION = 1
 MAX_PAYLOAD = 1 << 20
 TEST_EVENT = "test"
 _MEMBERS = (
-    "submitted_at started_at completed_at next_run_at run_started_at run_completed_at exit_code run_count success_count "
-    "failure_count run_number job_name job_outcome run_id run_outcome diagnostic_code reason"
-).split()
+    "submitted_at",
+    "started_at",
+    "completed_at",
+    "next_run_at",
+    "run_started_at",
+    "run_completed_at",
+    "exit_code",
+    "run_count",
+    "success_count",
+    "failure_count",
+    "run_number",
+    "job_name",
+    "job_outcome",
+    "run_id",
+    "run_outcome",
+    "diagnostic_code",
+    "reason",
+)
 _STATUS = {
     "succeeded": "succeeded",
     "failed": "failed",
@@ -125,9 +140,7 @@ def _mail_date(time_ns: int) -> str:
     import time
 
     year, month, day, hour, minute, second, weekday, *_ = time.gmtime(time_ns // SECOND)
-    return (
-        f"{_WEEKDAYS[weekday]}, {day:02} {_MONTHS[month - 1]} {year:04} {hour:02}:{minute:02}:{second:02} +0000"
-    )
+    return f"{_WEEKDAYS[weekday]}, {day:02} {_MONTHS[month - 1]} {year:04} {hour:02}:{minute:02}:{second:02} +0000"
 
 
 def _body(message: Message) -> str:

@@ -98,7 +98,7 @@ class Backend(httpcore.NetworkBackend):
         self._allow_private = allow_private
         self._plain = httpcore.SyncBackend()
 
-    def connect_tcp(
+    def connect_tcp(  # noqa: PLR0917  # the signature of the interface
         self,
         host: str,
         port: int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email.utils
 import io
 import smtplib
 import socket
@@ -10,49 +11,42 @@ import threading
 import time
 
 from jobman.model.notifiers import TlsMode
+from jobman.notify.message import letter, message_id
 from jobman.notify.network import TlsContext
 from jobman.policy.delivery import FailureCode, Result
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from email.utils import parseaddr
 
     from jobman.model.notifiers import SmtpTarget
+    from jobman.notify.outgoing import Outgoing
 
 _MAX_ANSWERS = 256 * 1024
 _PERMANENT = 500
 
 
-def send(
-    target: SmtpTarget, text: bytes, *, message_id: str, secrets: Mapping[str, bytes], timeout_s: float
-) -> Result:
-    """Hand over the letter for all recipients, or for none.
-
-    Args:
-        target: the server, and who writes to whom.
-        text: the whole letter.
-        message_id: of the letter; recorded.
-        secrets: the password as ``password_secret``.
-        timeout_s: for everything together.
-    """
+def send(target: SmtpTarget, outgoing: Outgoing) -> Result:
+    """Hand over the letter for all recipients, or for none."""
+    sent_as, timeout_s = message_id(outgoing.message), outgoing.timeout_s
+    text = letter(outgoing.message, target.sender, target.recipients, target.subject_prefix)
     watchdog = _Watchdog(timeout_s)
     try:
         with _connect(target, watchdog) as server:
-            _log_in(server, target, secrets)
+            _log_in(server, target, outgoing.secrets)
             _hand_over(server, target, text)
-        return Result(message_id=message_id)
+        return Result(message_id=sent_as)
     except smtplib.SMTPResponseException as error:
-        return _refused(error.smtp_code, error.smtp_error, message_id)
+        return _refused(error.smtp_code, error.smtp_error, sent_as)
     except smtplib.SMTPNotSupportedError as error:
-        return Result(FailureCode.REJECTED, str(error), message_id=message_id)
+        return Result(FailureCode.REJECTED, str(error), message_id=sent_as)
     except (TimeoutError, smtplib.SMTPException, ssl.SSLError, OSError) as error:
         if watchdog.fired or isinstance(error, TimeoutError):
-            text_ = f"the mail server did not take the letter within {timeout_s:g} s"
-            return Result(FailureCode.TIMEOUT, text_, retryable=True, message_id=message_id)
-        return Result(FailureCode.TRANSPORT, _described(target, error), retryable=True, message_id=message_id)
+            late = f"the mail server did not take the letter within {timeout_s:g} s"
+            return Result(FailureCode.TIMEOUT, late, retryable=True, message_id=sent_as)
+        return Result(FailureCode.TRANSPORT, _described(target, error), retryable=True, message_id=sent_as)
     except UnicodeError:
-        return Result(FailureCode.INVALID, "user name or password are not ASCII", message_id=message_id)
+        return Result(FailureCode.INVALID, "user name or password are not ASCII", message_id=sent_as)
     finally:
         watchdog.cancel()
 
@@ -66,9 +60,7 @@ def _connect(target: SmtpTarget, watchdog: _Watchdog) -> smtplib.SMTP:
         connection = watchdog.watch(context.wrap_socket(connection, server_hostname=name))
     server = _Server(connection, name)
     try:
-        code, answer = server.getreply()
-        if code != 220:
-            raise smtplib.SMTPResponseException(code, answer)
+        _require(server.getreply(), accepted=(220,))
         server.ehlo_or_helo_if_needed()
         if target.mode == TlsMode.STARTTLS:
             server.starttls(context=context)
@@ -103,16 +95,14 @@ def _require(answer: tuple[int, bytes], accepted: tuple[int, ...] = (250,)) -> N
 
 
 def _bare(address: str) -> str:
-    from email.utils import parseaddr
-
-    return parseaddr(address)[1] or address
+    return email.utils.parseaddr(address)[1] or address
 
 
-def _refused(code: int, answer: bytes | str, message_id: str) -> Result:
+def _refused(code: int, answer: bytes | str, sent_as: str) -> Result:
     said = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
     permanent = code >= _PERMANENT
     text = f"the mail server answered {code}: {' '.join(said.split())[:200]}"
-    return Result(FailureCode.REJECTED, text, not permanent, response_status_code=code, message_id=message_id)
+    return Result(FailureCode.REJECTED, text, not permanent, response_status_code=code, message_id=sent_as)
 
 
 def _described(target: SmtpTarget, error: Exception) -> str:

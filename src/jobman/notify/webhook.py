@@ -16,9 +16,12 @@ from jobman.policy.delivery import FailureCode, Result
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from jobman.model.notifiers import HttpTarget
+    from jobman.notify.outgoing import Outgoing
+
+    Headers = list[tuple[bytes, bytes]]
 
 SIGNATURE_HEADER = "X-Jobman-Signature"
 _USER_AGENT = "jobman-notifier/1"
@@ -30,28 +33,17 @@ _SECOND_NS = 1_000_000_000
 _LONGEST_WAIT_S = 10**9
 
 
-def send(
-    target: HttpTarget, body: bytes, *, event_id: str, secrets: Mapping[str, bytes], timeout_s: float, wall_ns: int
-) -> Result:
-    """Post the message and read the answer, up to its limit.
-
-    Args:
-        target: where to.
-        body: the message.
-        event_id: names it, the same at every attempt.
-        secrets: values of secret headers and, as ``signing_secret``, the key of the signature.
-        timeout_s: for everything together.
-        wall_ns: the time, for a ``Retry-After`` that names one.
-    """
-    deadline = time.monotonic() + timeout_s
-    backend = Backend(deadline, allow_private=target.allow_private)
+def send(target: HttpTarget, outgoing: Outgoing) -> Result:
+    """Post the message and read the answer, up to its limit."""
+    timeout_s = outgoing.timeout_s
+    backend = Backend(time.monotonic() + timeout_s, allow_private=target.allow_private)
     try:
-        headers = _headers(target, body, event_id, secrets)
+        headers = _headers(target, outgoing)
         with (
             httpcore.ConnectionPool(ssl_context=TlsContext.get(), network_backend=backend) as pool,
             httpx.Client(transport=_Transport(pool), trust_env=False, timeout=timeout_s) as client,
         ):
-            return _post(client, target, body, headers, wall_ns)
+            return _post(client, target, outgoing, headers)
     except RefusedAddressError as error:
         return Result(FailureCode.REJECTED, str(error))
     except (httpx.TimeoutException, httpcore.TimeoutException):
@@ -62,13 +54,14 @@ def send(
         return Result(FailureCode.INVALID, f"the request cannot be made: {type(error).__name__}")
 
 
-def _headers(target: HttpTarget, body: bytes, event_id: str, secrets: Mapping[str, bytes]) -> list[tuple[bytes, bytes]]:
+def _headers(target: HttpTarget, outgoing: Outgoing) -> Headers:
+    event_id, secrets = outgoing.message.id.encode(), outgoing.secrets
     headers = [
         (b"Content-Type", b"application/json"),
         (b"User-Agent", _USER_AGENT.encode()),
         (b"Accept-Encoding", b"identity"),
-        (b"Idempotency-Key", event_id.encode()),
-        (b"X-Jobman-Event-Id", event_id.encode()),
+        (b"Idempotency-Key", event_id),
+        (b"X-Jobman-Event-Id", event_id),
     ]
     configured = [(name, value.encode("utf-8", "surrogateescape")) for name, value in target.headers]
     # A file of a secret often ends with a newline, which no header can hold.
@@ -77,7 +70,7 @@ def _headers(target: HttpTarget, body: bytes, event_id: str, secrets: Mapping[st
     headers = [header for header in headers if header[0].lower() not in replaced]
     headers += [(name.encode("ascii"), value) for name, value in configured]
     if target.signing_secret is not None:
-        digest = hmac.new(secrets[target.signing_secret.name], body, hashlib.sha256).hexdigest()
+        digest = hmac.new(secrets[target.signing_secret.name], outgoing.body, hashlib.sha256).hexdigest()
         headers.append(((target.signature_header or SIGNATURE_HEADER).encode("ascii"), f"sha256={digest}".encode()))
     for _, value in headers:
         if any(byte < 0x20 and byte != 0x09 for byte in value):
@@ -85,16 +78,14 @@ def _headers(target: HttpTarget, body: bytes, event_id: str, secrets: Mapping[st
     return headers
 
 
-def _post(
-    client: httpx.Client, target: HttpTarget, body: bytes, headers: list[tuple[bytes, bytes]], wall_ns: int
-) -> Result:
+def _post(client: httpx.Client, target: HttpTarget, outgoing: Outgoing, headers: Headers) -> Result:
     url = httpx.URL(target.url)
     for _ in range(_MAX_REDIRECTS + 1):
-        with client.stream("POST", url, content=body, headers=headers) as response:
+        with client.stream("POST", url, content=outgoing.body, headers=headers) as response:
             truncated = _drain(response)
             location = response.headers.get("Location")
             if not (target.follow_redirects and response.status_code in _REDIRECTS and location):
-                return _judge(response, truncated=truncated, wall_ns=wall_ns)
+                return _judge(response, truncated=truncated, wall_ns=outgoing.wall_ns)
             elsewhere = url.join(location)
             if (elsewhere.scheme, elsewhere.host) != (url.scheme, url.host):
                 text = f"it redirects to another host, {elsewhere.host or location[:100]}"

@@ -109,4 +109,3 @@ def _spawn(argv: tuple[str, ...], environment: dict[bytes, bytes], lock: int) ->
     return os.posix_spawn(
         argv[0], argv, environment, file_actions=actions, setsid=True, setsigmask=(), setsigdef=ALL_SIGNALS
     )
-

@@ -70,5 +70,5 @@ def try_notifier(notifier: Notifier, root: str) -> Trial:
     if not answer:
         raise LaunchError(detail="the process that sends notifications ended without an answer")
     said = json.loads(answer)
-    codes = (said[name] for name in ("response_status_code", "command_exit_code", "message_id"))
-    return Trial(said["code"] or "", said["text"], *codes, said["output"])
+    said["code"] = said["code"] or ""
+    return Trial(**{name: said[name] for name in Trial._fields})

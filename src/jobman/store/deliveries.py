@@ -154,7 +154,7 @@ def release_place(store: Store, place: int, now_ns: int) -> None:
         )
 
 
-def complete(store: Store, claimed: Claimed, result: Result, verdict: Verdict, now_ns: int) -> bool:
+def complete(store: Store, claimed: Claimed, *, result: Result, verdict: Verdict, now_ns: int) -> bool:
     """Record what an attempt came to; ``False`` if the claim is not ours any more, and nothing is recorded."""
     code = verdict.code
     with store.write():
@@ -168,7 +168,7 @@ def complete(store: Store, claimed: Claimed, result: Result, verdict: Verdict, n
         store.execute(f"UPDATE notification_deliveries SET {changes} WHERE {_MINE}", (*values, *_key(claimed)))
         if store.changes() != 1:
             return False
-        _complete_attempt(store, claimed, result, verdict, now_ns)
+        _complete_attempt(store, claimed, result=result, verdict=verdict, now_ns=now_ns)
     return True
 
 
@@ -208,13 +208,14 @@ def give_up(store: Store, now_ns: int, *, latest_deadline_ns: int | None = None)
             (until_ns, now_ns, FailureCode.INTERNAL),
         )
         store.execute(
-            f"UPDATE notification_deliveries SET status = 'failed', completed_at_ns = ?2, diagnostic_code = ?3, {_CLOSED}"
+            f"UPDATE notification_deliveries SET status = 'failed', completed_at_ns = ?2, diagnostic_code = ?3,"
+            f" {_CLOSED}"
             f" WHERE {overdue}",
             (until_ns, now_ns, FailureCode.BUDGET_EXHAUSTED),
         )
 
 
-def _complete_attempt(store: Store, claimed: Claimed, result: Result, verdict: Verdict, now_ns: int) -> None:
+def _complete_attempt(store: Store, claimed: Claimed, *, result: Result, verdict: Verdict, now_ns: int) -> None:
     status = DeliveryStatus.SUCCEEDED if result.code is None else DeliveryStatus.FAILED
     store.execute(
         "UPDATE notification_attempts SET status = ?, completed_at_ns = ?, next_attempt_at_ns = ?, retryable = ?,"
@@ -270,7 +271,7 @@ def load_deliveries(store: Store, job_id: str) -> list[Delivery]:
         " ORDER BY created_at_ns, event_id, notifier",
         (job_id,),
     )
-    return [Delivery(*row[:4], member(DeliveryStatus, row[4]), *row[5:]) for row in rows]
+    return [Delivery(*row)._replace(status=member(DeliveryStatus, row[4])) for row in rows]
 
 
 def load_attempts(store: Store, job_id: str) -> list[Attempt]:
@@ -287,7 +288,8 @@ def load_attempts(store: Store, job_id: str) -> list[Attempt]:
 
 
 def _attempt(row: Row) -> Attempt:
-    return Attempt(*row[:6], member(DeliveryStatus, row[6]), row[7], bool(row[8]), bool(row[9]), *row[10:])
+    attempt, status = Attempt(*row), member(DeliveryStatus, row[6])
+    return attempt._replace(status=status, retryable=bool(row[8]), response_truncated=bool(row[9]))
 
 
 def all_jobs(job_ids: Collection[str]) -> str:

@@ -25,8 +25,8 @@ _SUBSCRIBERS = (
     " WHERE job_id = ? AND event_type = ? ORDER BY notifier"
 )
 _DELIVERY = (
-    "INSERT INTO notification_deliveries (event_id, event_type, job_id, run_id, occurred_at_ns, created_at_ns, notifier,"
-    " max_attempts, deadline_ns, next_attempt_at_ns, summary_json, status)"
+    "INSERT INTO notification_deliveries (event_id, event_type, job_id, run_id, occurred_at_ns, created_at_ns,"
+    " notifier, max_attempts, deadline_ns, next_attempt_at_ns, summary_json, status)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')"
 )
 

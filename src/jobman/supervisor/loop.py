@@ -12,7 +12,7 @@ import errno
 import resource  # noqa: F401  # see above
 import select
 
-import jobman.recovery.losing  # noqa: F401  # see above
+import jobman.recovery.losing  # see above
 import jobman.store.outbox  # noqa: F401  # see above: any commit may be something to tell
 from jobman import recovery
 from jobman.clock import SystemClock

@@ -111,7 +111,9 @@ _LOGGING = (
 )
 _NOTIFICATION = (
     Flag("notify", TEXTS, "Tell this notifier of the configuration what happens to the job.", metavar="NAME"),
-    Flag("notify-on", TEXTS, "Tell of this event instead of those of each notifier, such as job_failed.", metavar="EVENT"),
+    Flag(
+        "notify-on", TEXTS, "Tell of this event instead of those of each notifier, such as job_failed.", metavar="EVENT"
+    ),
 )
 _CLIENT = (
     Flag("wait", BOOL, "Wait until the job has ended; fail unless it succeeded."),
