@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import email.utils
 import io
 import smtplib
 import socket
-import ssl
 import threading
 import time
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MAX_ANSWERS = 256 * 1024
 _PERMANENT = 500
+_LOGGED_IN = 235
+_GO_ON = 334
 
 
 def send(target: SmtpTarget, outgoing: Outgoing) -> Result:
@@ -36,17 +38,16 @@ def send(target: SmtpTarget, outgoing: Outgoing) -> Result:
             _log_in(server, target, outgoing.secrets)
             _hand_over(server, target, text)
         return Result(message_id=sent_as)
-    except smtplib.SMTPResponseException as error:
-        return _refused(error.smtp_code, error.smtp_error, sent_as)
     except smtplib.SMTPNotSupportedError as error:
         return Result(FailureCode.REJECTED, str(error), message_id=sent_as)
-    except (TimeoutError, smtplib.SMTPException, ssl.SSLError, OSError) as error:
-        if watchdog.fired or isinstance(error, TimeoutError):
+    except (smtplib.SMTPException, OSError) as error:
+        # First: what had arrived when the connection was ended may look like an answer.
+        if watchdog.is_over() or isinstance(error, TimeoutError):
             late = f"the mail server did not take the letter within {timeout_s:g} s"
             return Result(FailureCode.TIMEOUT, late, retryable=True, message_id=sent_as)
+        if isinstance(error, smtplib.SMTPResponseException):
+            return _refused(error.smtp_code, error.smtp_error, sent_as)
         return Result(FailureCode.TRANSPORT, _described(target, error), retryable=True, message_id=sent_as)
-    except UnicodeError:
-        return Result(FailureCode.INVALID, "user name or password are not ASCII", message_id=sent_as)
     finally:
         watchdog.cancel()
 
@@ -77,8 +78,23 @@ def _log_in(server: smtplib.SMTP, target: SmtpTarget, secrets: Mapping[str, byte
     if target.password is None:
         return
     # A file of a password often ends with a newline, which is not part of it.
-    password = secrets[target.password.name].rstrip(b"\r\n").decode("utf-8")
-    server.login(target.username, password)
+    user, password = target.username.encode(), secrets[target.password.name].rstrip(b"\r\n")
+    offered = server.esmtp_features.get("auth", "").upper().split()
+    # Not smtplib's own login: it knows ASCII only, and tries one mechanism after the other with a wrong password.
+    if "PLAIN" in offered:
+        answer = server.docmd("AUTH", f"PLAIN {_base64(b'', user, password)}")
+    elif "LOGIN" in offered:
+        answer = server.docmd("AUTH", "LOGIN")
+        for word in (user, password):
+            answer = server.docmd(_base64(word)) if answer[0] == _GO_ON else answer
+    else:
+        raise smtplib.SMTPNotSupportedError("the mail server offers neither PLAIN nor LOGIN")
+    # Its own words might quote what it was given.
+    _require((answer[0], b"the login was refused"), accepted=(_LOGGED_IN,))
+
+
+def _base64(*parts: bytes) -> str:
+    return base64.b64encode(b"\0".join(parts)).decode("ascii")
 
 
 def _hand_over(server: smtplib.SMTP, target: SmtpTarget, text: bytes) -> None:
@@ -150,7 +166,6 @@ class _Watchdog:
     """Ends the connection when the time is over, however slowly the server trickles."""
 
     def __init__(self, timeout_s: float) -> None:
-        self.fired = False
         self._deadline = time.monotonic() + timeout_s
         self._connection: socket.socket | None = None
         self._timer = threading.Timer(timeout_s, self._fire)
@@ -174,12 +189,15 @@ class _Watchdog:
             raise TimeoutError
         return left
 
+    def is_over(self) -> bool:
+        """Say whether no time is left."""
+        return time.monotonic() >= self._deadline
+
     def cancel(self) -> None:
         """Stop watching."""
         self._timer.cancel()
 
     def _fire(self) -> None:
-        self.fired = True
         if self._connection is not None:
             try:
                 self._connection.shutdown(socket.SHUT_RDWR)
