@@ -51,6 +51,7 @@ from jobman.service.query import Detail, Listed, Summary
 from jobman.store.check import Database
 from jobman.store.live_input import LiveInput
 from tests.moves import EPOCH_NS, EXAMPLE_JOB_ID, HOUR_NS, SITUATIONS, walk
+from tests.notifiers import ATTEMPT, DELIVERY, NOTIFIERS, SUBSCRIPTIONS
 from tests.strategies import dependencies, histories, job_specs
 from tests.support import SCHEMAS, check_document, document_validator
 
@@ -149,6 +150,8 @@ def full_spec() -> JobSpec:
         stdin=StdinPolicy.FILE,
         stdin_path="/data",
         logging=Logging(retention_stated=True),
+        subscriptions=SUBSCRIPTIONS,
+        notifiers=NOTIFIERS,
     )
 
 
@@ -189,6 +192,8 @@ def full_detail() -> Detail:
         conditions=(ConditionState(0, "until", 1, EPOCH_NS, EPOCH_NS, EVALUATION_ERROR),),
         survivors=(MEMBER,),
         diagnostics_path="/state/run/x.log",
+        deliveries=(DELIVERY,),
+        attempts=(ATTEMPT,),
     )
 
 

@@ -153,7 +153,7 @@ def test_help_of_run_groups_its_flags_by_concern() -> None:
         "Timeout:",
         "Logging:",
     ]
-    assert titles == [*first, "Client:", "Everywhere:", "Examples:"]
+    assert titles == [*first, "Notification:", "Client:", "Everywhere:", "Examples:"]
 
 
 def test_a_name_wider_than_its_column_has_a_line_of_its_own() -> None:
