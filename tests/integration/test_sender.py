@@ -1,0 +1,280 @@
+"""The process that sends: what it takes, what it leaves, when it ends (architecture, Notifications; L.4; D5, D6)."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobman.model.ids import RANDOM_BYTES, new_id
+from jobman.model.notifiers import CommandTarget, Notifier, NotifyEvent, RetryPolicy, Subscription
+from jobman.model.secrets import SecretVariable
+from jobman.process.senders import ANY, PLACES, sender_command, sender_environment, start_sender, take_place
+from jobman.process.spawn import submitter_environment
+from jobman.store import deliveries
+from jobman.store.connection import Store
+from jobman.store.deliveries import Delivery
+from tests.faults.injection import injected
+from tests.moves import PLAIN, Choice, later, perform, submitted
+from tests.receivers import appender
+from tests.stores import commit_all, fast_store, plain_spec
+from tests.support import DEADLINE_S, eventually, processes_of
+
+MILLISECOND = 1_000_000
+SECOND = 1000 * MILLISECOND
+EVENTS = (NotifyEvent.JOB_STARTED, NotifyEvent.JOB_SUCCEEDED)
+
+
+class Outbox:
+    """A store, the file that its hooks write to, and senders of it."""
+
+    def __init__(self, state: Path) -> None:
+        self.store: Store = fast_store(state)
+        self.state = state
+        self.file = state.parent / "told"
+
+    def hook(self, script: str = "", **changes: Any) -> Notifier:
+        """Return a hook that appends what it is told to the file, or runs ``script``."""
+        executable, *arguments = ["/bin/sh", "-c", script] if script else appender(self.file)
+        retry = RetryPolicy(3, 50 * MILLISECOND, SECOND)
+        target = CommandTarget(executable, tuple(arguments))
+        return Notifier("hook", command=target, retry=retry, budget_ns=2 * SECOND)._replace(**changes)
+
+    def queue(self, notifier: Notifier, *, events: Sequence[NotifyEvent] = EVENTS, age_ns: int = 0) -> str:
+        """Put a job into the store that has succeeded and tells of it; return its ID."""
+        from jobman.clock import SystemClock
+        from jobman.model.transitions._change import Now
+
+        now = Now(SystemClock().wall_ns() - age_ns, SECOND)
+        job_id = new_id(now.wall_ns, os.urandom(RANDOM_BYTES))
+        history = [submitted(job_id, now=now)]
+        for move in ("claim", "admit", "reserve", "start", "end"):
+            perform(history, move, later(now, 0), Choice() if move == "claim" else PLAIN)
+        spec = plain_spec(subscriptions=(Subscription(notifier.name, tuple(events)),), notifiers=(notifier,))
+        with self.store.write():
+            commit_all(self.store, history, spec)
+        return job_id
+
+    def finish(self) -> None:
+        """Wait until no sender is left, and reap ours."""
+        eventually(lambda: not self.occupied() and not self.senders(), "a sender is left")
+
+    def occupied(self) -> int:
+        """Return how many places are occupied; a process that has just been made has no environment to be found by."""
+        taken = [take_place(self.store.root, (place,)) for place in ANY]
+        for one in taken:
+            if one is not None:
+                os.close(one[1])
+        return taken.count(None)
+
+    def senders(self) -> list[int]:
+        """Return the senders that live."""
+        reap()
+        found = processes_of(self.state).items()
+        return [pid for pid, command in found if "delivery/__main__.py" in command]
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return what the hooks have received."""
+        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+
+    def delivered(self, job_id: str) -> list[Delivery]:
+        """Return what is recorded of a job."""
+        return deliveries.load_deliveries(self.store, job_id)
+
+
+def reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+@pytest.fixture
+def outbox(state: Path) -> Iterator[Outbox]:
+    box = Outbox(state)
+    yield box
+    box.store.close()
+    for pid in box.senders():
+        os.kill(pid, signal.SIGKILL)
+    reap()
+
+
+def test_everything_that_is_due_is_sent_once_and_the_sender_ends(outbox: Outbox) -> None:
+    jobs = [outbox.queue(outbox.hook()) for _ in range(6)]
+
+    assert start_sender(outbox.store.root) is not None
+    assert start_sender(outbox.store.root) is None, "the place is occupied from the start"
+    outbox.finish()
+
+    assert sorted((one["job_id"], one["type"]) for one in outbox.told()) == sorted(
+        (job_id, event.value) for job_id in jobs for event in EVENTS
+    )
+    assert {one.status for job_id in jobs for one in outbox.delivered(job_id)} == {"succeeded"}
+    assert not (outbox.state / "run" / "deliver.log").exists()
+
+
+def test_a_hook_that_fails_is_told_again_with_the_same_event_and_then_no_more(outbox: Outbox) -> None:
+    words = appender(outbox.file)
+    job_id = outbox.queue(outbox.hook(f"{words[2]}; exit 7"), events=[NotifyEvent.JOB_SUCCEEDED])
+
+    start_sender(outbox.store.root)
+    outbox.finish()
+
+    [delivery] = outbox.delivered(job_id)
+    assert (delivery.status, delivery.diagnostic_code, delivery.attempt_count) == ("failed", "rejected", 3)
+    assert [one["id"] for one in outbox.told()] == [delivery.event_id] * 3
+    attempts = deliveries.load_attempts(outbox.store, job_id)
+    first, second = (
+        (after.started_at_ns or 0) - (before.completed_at_ns or 0) for before, after in itertools.pairwise(attempts)
+    )
+    assert first >= 50 * MILLISECOND
+    assert second >= 100 * MILLISECOND
+
+
+def test_what_is_older_than_its_budget_is_never_sent(outbox: Outbox) -> None:
+    job_id = outbox.queue(outbox.hook(), age_ns=3 * SECOND)
+
+    start_sender(outbox.store.root)
+    outbox.finish()
+
+    assert outbox.told() == []
+    assert {one.diagnostic_code for one in outbox.delivered(job_id)} == {"budget_exhausted"}
+
+
+def test_a_hanging_hook_is_stopped_when_the_budget_ends_and_so_does_the_sender(outbox: Outbox) -> None:
+    """D5: retries and timeout are cut by the budget."""
+    hook = outbox.hook("exec /bin/sleep 60", budget_ns=300 * MILLISECOND, timeout_ns=60 * SECOND)
+    job_id = outbox.queue(hook, events=[NotifyEvent.JOB_SUCCEEDED])
+
+    start_sender(outbox.store.root)
+    outbox.finish()
+
+    [delivery] = outbox.delivered(job_id)
+    assert (delivery.status, delivery.diagnostic_code) == ("failed", "budget_exhausted")
+    assert [one.diagnostic_code for one in deliveries.load_attempts(outbox.store, job_id)] == ["timeout"]
+
+
+def test_many_hanging_hooks_never_take_more_than_four_senders_and_none_is_left(outbox: Outbox) -> None:
+    hook = outbox.hook("exec /bin/sleep 60", budget_ns=1500 * MILLISECOND, timeout_ns=60 * SECOND)
+    jobs = [outbox.queue(hook) for _ in range(60)]
+
+    start_sender(outbox.store.root)
+    most = 0
+    while occupied := outbox.occupied():
+        most = max(most, occupied)
+        reap()
+
+    assert 2 <= most <= PLACES
+    outbox.finish()
+    recorded = [one for job_id in jobs for one in outbox.delivered(job_id)]
+    assert {one.status for one in recorded} == {"failed"}
+    assert {one.diagnostic_code for one in recorded} == {"budget_exhausted"}
+
+
+def test_a_secret_of_another_environment_is_left_to_its_own_sender(
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sends has the variables of whoever started it; a job's own sender knows for certain."""
+    words = appender(outbox.file)
+    target = CommandTarget(words[0], tuple(words[1:]), secrets=(SecretVariable("TOKEN", "env", "MY_TOKEN"),))
+    job_id = outbox.queue(outbox.hook(command=target), events=[NotifyEvent.JOB_SUCCEEDED])
+    start_sender(outbox.store.root)
+    outbox.finish()
+    [delivery] = outbox.delivered(job_id)
+    assert (delivery.status, delivery.attempt_count, outbox.told()) == ("pending", 0, [])
+
+    monkeypatch.setenv("MY_TOKEN", "xyzzy")
+    start_sender(outbox.store.root)
+    outbox.finish()
+    assert [one["job_id"] for one in outbox.told()] == [job_id]
+
+    monkeypatch.delenv("MY_TOKEN")
+    other = outbox.queue(outbox.hook(command=target), events=[NotifyEvent.JOB_SUCCEEDED])
+    monkeypatch.setenv("JOBMAN_SUPERVISOR", other)
+    start_sender(outbox.store.root)
+    outbox.finish()
+    [delivery] = outbox.delivered(other)
+    assert (delivery.status, delivery.diagnostic_code, delivery.attempt_count) == ("failed", "invalid", 1)
+    assert delivery.diagnostic == "secret missing: variable MY_TOKEN, for TOKEN, is not set"
+
+
+def _is_over(outbox: Outbox, job_id: str) -> bool:
+    return outbox.delivered(job_id)[0].completed_at_ns is not None
+
+
+def test_what_is_committed_while_a_sender_leaves_is_seen(outbox: Outbox) -> None:
+    """Whoever finds the place occupied starts nobody, and relies on a last look after the place was left."""
+    for _ in range(5):
+        job_id = outbox.queue(outbox.hook(), events=[NotifyEvent.JOB_SUCCEEDED])
+        start_sender(outbox.store.root)
+        eventually(functools.partial(_is_over, outbox, job_id))
+    outbox.finish()
+    assert len(outbox.told()) == 5
+
+
+def test_a_sender_of_a_store_that_was_removed_ends(outbox: Outbox) -> None:
+    """D43."""
+    outbox.queue(outbox.hook("exit 1", retry=RetryPolicy(9, SECOND, SECOND)), events=[NotifyEvent.JOB_SUCCEEDED])
+    start_sender(outbox.store.root)
+    eventually(lambda: outbox.store.execute("SELECT 1 FROM notification_attempts WHERE status = 'failed'"))
+
+    for name in ("jobman.db", "jobman.db-wal", "jobman.db-shm"):
+        (outbox.state / name).unlink()
+
+    eventually(lambda: not outbox.senders(), within=1.5)
+
+
+# Before the claim is durable, before its result is, when the hook's thread is made, and while the place is left.
+POINTS = [("fdatasync", 1), ("fdatasync", 2), ("clone,clone3,fork,vfork", 1), ("flock", 6)]
+
+
+@pytest.mark.parametrize(("syscall", "number"), POINTS)
+def test_a_sender_killed_at_any_step_leaves_each_event_to_the_next(outbox: Outbox, syscall: str, number: int) -> None:
+    """At least once, and at most once more than recorded; what the dead one held is taken over at once."""
+    job_id = outbox.queue(outbox.hook(budget_ns=10 * SECOND), events=[NotifyEvent.JOB_SUCCEEDED])
+    taken = take_place(outbox.store.root, (0,))
+    assert taken is not None
+    argv = [*injected(syscall, number), *sender_command("0")]
+    with subprocess.Popen(argv, stdin=taken[1], env=sender_environment(outbox.store.root)) as killed:
+        os.close(taken[1])
+        assert killed.wait(DEADLINE_S) == -signal.SIGKILL
+    before = len(outbox.told())
+    assert before <= 1
+
+    eventually(lambda: start_sender(outbox.store.root) is not None)
+    outbox.finish()
+
+    [delivery] = outbox.delivered(job_id)
+    assert (delivery.status, delivery.attempt_count) == ("succeeded", 1)
+    assert [one["id"] for one in outbox.told()] == [delivery.event_id] * (before + 1)
+
+
+def test_a_sender_is_of_no_run_and_keeps_nothing_of_its_starter(outbox: Outbox) -> None:
+    home = outbox.state.parent
+    environment = submitter_environment() | {b"JOBMAN_RUN_ID": b"outer", b"JOBMAN_JOB_ID": b"outer"}
+    environment[b"ROOT"] = outbox.store.root.encode()
+    code = "import os; from jobman.process.senders import start_sender; start_sender(os.environ['ROOT'])"
+    show = f"PATH=/bin; cd -P .; pwd > {home}/pwd; cp /proc/$PPID/environ {home}; ls -l /proc/$PPID/fd > {home}/fds"
+    outbox.queue(outbox.hook(show), events=[NotifyEvent.JOB_SUCCEEDED])
+
+    with (home / "kept by the starter").open("w") as kept:
+        os.set_inheritable(kept.fileno(), True)
+        argv = [sys.executable, "-c", code]
+        subprocess.run(argv, env=environment, check=True, close_fds=False, timeout=DEADLINE_S)
+    outbox.finish()
+
+    assert (home / "pwd").read_text() == "/\n"
+    assert b"JOBMAN_RUN_ID" not in (home / "environ").read_bytes()
+    descriptors = (home / "fds").read_text()
+    assert "deliver-0.lock" in descriptors
+    assert "kept by the starter" not in descriptors
