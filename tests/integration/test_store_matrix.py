@@ -40,6 +40,7 @@ from jobman.store.limits import apply_all, apply_stated
 from jobman.store.live_input import publish_endpoint, request_eof
 from jobman.store.migrations._apply import create_schema, upgrade_schema
 from jobman.store.pruning import finish_prunings, record_pruned, remove_jobs
+from tests.integration.outbox_rows import OUTBOX_ROWS, SPEC
 from tests.moves import EXAMPLE_JOB_ID, PLAIN, derived_id, instant, submitted, walk
 from tests.stores import commit_all, downgrade, dump, dump_at, fast_store, fresh_id, plain_spec
 from tests.support import SUCCEED
@@ -91,7 +92,7 @@ def _last_of(*moves: str) -> Callable[[Store], Write]:
 
 
 def _submission(_store: Store) -> Write:
-    spec = plain_spec(groups=("night",), tags=("a", "b"))
+    spec = SPEC._replace(groups=("night",), tags=("a", "b"))
     return lambda one: commit_submission(one, submitted(EXAMPLE_JOB_ID), spec)
 
 
@@ -328,6 +329,7 @@ ROWS = {
     "remove_jobs": Row(remove_jobs, _removal, "DELETE FROM jobs", None),
     "create_schema": Row(create_schema, _schema, "", None),
     "upgrade_schema": Row(upgrade_schema, _upgrade, "", None),
+    **{function.__name__: Row(function, arrange, taken, None) for function, arrange, taken in OUTBOX_ROWS},
 }
 EVERY_ROW = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     # Event ID, type, job ID, run ID, when it happened.
     Happened = tuple[str, str, str, str | None, int]
 
+_SUBSCRIPTION = (
+    "INSERT INTO notification_subscriptions (job_id, event_type, notifier, max_attempts, budget_ns)"
+    " VALUES (?, ?, ?, ?, ?)"
+)
 _SUBSCRIBERS = (
     "SELECT notifier, max_attempts, budget_ns FROM notification_subscriptions"
     " WHERE job_id = ? AND event_type = ? ORDER BY notifier"
@@ -34,15 +38,11 @@ _DELIVERY = (
 def subscribe(store: Store, job_id: str, spec: JobSpec) -> None:
     """Store who is to be told of what happens to a new job; inside the transaction of its submission."""
     notifiers = {notifier.name: notifier for notifier in spec.notifiers}
-    statement = (
-        "INSERT INTO notification_subscriptions (job_id, event_type, notifier, max_attempts, budget_ns)"
-        " VALUES (?, ?, ?, ?, ?)"
-    )
     for subscription in spec.subscriptions:
         notifier = notifiers[subscription.notifier]
         for event in subscription.events:
             row = (job_id, event, notifier.name, notifier.retry.max_attempts, notifier.budget_ns)
-            store.execute(statement, row)
+            store.execute(_SUBSCRIPTION, row)
 
 
 def queue(store: Store, transition: Transition, event_ids: Sequence[str]) -> None:
