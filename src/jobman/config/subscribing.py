@@ -20,8 +20,9 @@ from jobman.model.notifiers import (
     Subscription,
     TlsMode,
 )
-from jobman.model.scalars import parse_duration
+from jobman.model.scalars import format_duration, parse_duration
 from jobman.model.secrets import SecretVariable
+from jobman.policy.delivery import outlasts_budget, shortest_span_ns
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -83,6 +84,18 @@ def notifier(stated: Block, name: str, flag: str = _FLAG) -> Notifier:
     if kind == NotifierKind.HTTP:
         return made._replace(http=_http(stated, target))
     return made._replace(smtp=_smtp(stated, target))
+
+
+def warnings(stated: Block) -> list[str]:
+    """Return what the notifiers say that can never come true, in words."""
+    made = (notifier(stated, name) for name in sorted(stated.get("notifiers", {})))
+    return [
+        f"notifiers.{one.name}: {one.retry.max_attempts} attempts take at least "
+        f"{format_duration(shortest_span_ns(one.retry))}, and the budget is {format_duration(one.budget_ns)}: "
+        "the last ones are never made"
+        for one in made
+        if outlasts_budget(one)
+    ]
 
 
 def _event(word: str) -> NotifyEvent:

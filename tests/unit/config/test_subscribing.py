@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobman.config.subscribing import notifier, told
+from jobman.config.subscribing import notifier, told, warnings
 from jobman.errors import UsageError
 from jobman.model.notifiers import DEFAULT_BUDGET_NS, Notifier, NotifyEvent, RetryPolicy, notifier_problem
 from tests.notifiers import HOOK, MAIL, WEB
@@ -106,3 +106,12 @@ def test_a_choice_that_cannot_be_met_is_refused(names: list[str], events: list[s
     with pytest.raises(UsageError) as caught:
         told(STATED, names, events)
     assert says in str(caught.value)
+
+
+def test_retries_that_do_not_fit_into_their_budget_are_warned_of() -> None:
+    slow = STATED["notifiers"]["plain"] | {"retry": {"max_attempts": 6, "delay": "5s", "max_delay": "20s"}}
+    found = warnings({**STATED, "notifiers": {**STATED["notifiers"], "slow": slow}})
+    assert found == [
+        "notifiers.hook: 4 attempts take at least 6s, and the budget is 5s: the last ones are never made",
+        "notifiers.slow: 6 attempts take at least 1m15s, and the budget is 1m0s: the last ones are never made",
+    ]

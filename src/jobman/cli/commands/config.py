@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.cli.output import out
+from jobman.cli.output import err, out
 from jobman.config.load import load, stated_limits
 from jobman.config.paths import config_files
 from jobman.errors import UsageError
@@ -10,6 +10,7 @@ from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jobman.cli.parser import Parsed
+    from jobman.config.load import Configured
     from jobman.store.connection import Store
 
 
@@ -63,7 +64,18 @@ def _validate(parsed: Parsed) -> None:
     if path is not None and parsed.given("config"):
         raise UsageError(detail="config validate: PATH and --config exclude each other")
     configured = load(parsed.value("config") if path is None else path)
+    _warn(configured)
     out(f"valid\t{configured.sources} sources\n")
+
+
+def _warn(configured: Configured) -> None:
+    """Say on stderr what is valid and yet cannot be meant."""
+    if "notifiers" not in configured.stated:
+        return
+    from jobman.config.subscribing import warnings  # loads the model of notifiers
+
+    for text in warnings(configured.stated):
+        err(f"warning: {text}")
 
 
 def _schema(_parsed: Parsed) -> None:
