@@ -216,4 +216,3 @@ def test_every_key_of_a_job_has_a_flag_or_is_known_to_need_none() -> None:
 
     assert flat == keys
     assert {flag for _, flag in rows} <= known
-
