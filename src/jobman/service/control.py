@@ -11,7 +11,7 @@ from jobman.model.transitions import stopping
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.stopping import request_cancel
 from jobman.process.wake import wake_jobs
-from jobman.service.notify import send_leftovers
+from jobman.service.notify import Leftovers
 from jobman.service.query import select_run
 from jobman.store.commit import commit
 from jobman.store.jobs import load_job, load_runs, load_snapshot
@@ -126,12 +126,12 @@ def wait_for(store: Store, job_ids: Sequence[str], clock: Clock, *, timeout_ns: 
     """
     pending = list(dict.fromkeys(job_ids))
     deadline_ns = None if timeout_ns is None else clock.monotonic_ns() + timeout_ns
-    pauses = _Pauses(clock)
+    pauses, leftovers = _Pauses(clock), Leftovers(store, clock)
     while True:
         if pauses.inspection_is_due():
             for job_id in pending:
                 recovery.reconcile(store, job_id, clock)
-            send_leftovers(store)
+            leftovers.send()
         for job_id in list(pending):
             job = load_job(store, job_id)
             if job.phase == JobPhase.COMPLETED:

@@ -8,8 +8,11 @@ from jobman.store.jobs import has_open_deliveries
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from jobman.clock import Clock
     from jobman.model.notifiers import Notifier
     from jobman.store.connection import Store
+
+_FIRST_PAUSE_NS = 1_000_000_000
 
 
 def send_queued(store: Store) -> None:
@@ -19,19 +22,50 @@ def send_queued(store: Store) -> None:
         _start(store)
 
 
-def send_leftovers(store: Store) -> None:
-    """Start a sender if anything is left to send and nobody does: the last sender may have been killed."""
-    if not store.read_only and has_open_deliveries(store):
-        _start(store)
+class Leftovers:
+    """Sees to it that somebody sends while a client waits: the last sender may have been killed."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._pause_ns = _FIRST_PAUSE_NS
+        self._next_ns = 0
+        self._started: set[int] = set()
+
+    def send(self) -> None:
+        """Start a sender if anything is left to send and the first place is free.
+
+        What is left may be nothing that this sender can take (somebody else is at it, or it needs variables of another
+        environment), so each start doubles the pause until the next one.
+        """
+        _reap(self._started)
+        now_ns = self._clock.monotonic_ns()
+        if self._store.read_only or now_ns < self._next_ns or not has_open_deliveries(self._store):
+            return
+        pid = _start(self._store)
+        if pid is not None:
+            self._started.add(pid)
+            self._next_ns = now_ns + self._pause_ns
+            self._pause_ns *= 2
 
 
-def _start(store: Store) -> None:
+def _reap(children: set[int]) -> None:
+    for pid in tuple(children):
+        try:
+            ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+        except ChildProcessError:
+            ended = True
+        if ended:
+            children.discard(pid)
+
+
+def _start(store: Store) -> int | None:
     from jobman.process.senders import start_sender  # rarely needed
 
     try:
-        start_sender(store.root)
+        return start_sender(store.root)
     except OSError:
-        pass  # whoever comes next tries again
+        return None  # whoever comes next tries again
 
 
 class Trial(NamedTuple):
