@@ -6,8 +6,7 @@ job that is on its way. A secret is named by the place where it lies, never by w
 
 from __future__ import annotations
 
-from jobman.errors import InvalidSpecError
-from jobman.model.secrets import PROVIDERS, is_environment_name, secrets_problem
+from jobman.model.secrets import is_environment_name, place_problem, secrets_problem
 from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
@@ -177,29 +176,10 @@ def notifier_problem(notifier: Notifier) -> str | None:
         return f"notifier {name}: attempts must be 1 to {MAX_ATTEMPTS}"
     if retry.delay_ns < 0 or (retry.max_delay_ns and retry.max_delay_ns < retry.delay_ns):
         return f"notifier {name}: the longest delay is shorter than the first"
-    problem = next((found for secret in notifier.secrets() if (found := _secret_problem(secret))), None)
+    problem = next((found for secret in notifier.secrets() if (found := place_problem(*secret))), None)
     if problem is None:
         problem = _command_problem(notifier.command) or _http_problem(notifier.http) or _smtp_problem(notifier.smtp)
     return f"notifier {name}: {problem}" if problem else None
-
-
-def check_notifications(subscriptions: Iterable[Subscription], notifiers: Iterable[Notifier]) -> None:
-    """Hold who is told of what to the rules.
-
-    Raises:
-        InvalidSpecError: with the first broken rule in words.
-    """
-    problem = subscriptions_problem(tuple(subscriptions), tuple(notifiers))
-    if problem is not None:
-        raise InvalidSpecError(detail=problem)
-
-
-def _secret_problem(secret: SecretVariable) -> str | None:
-    name, provider, locator = secret
-    valid = is_environment_name(locator) if provider == "env" else locator.startswith("/") and "\0" not in locator
-    if provider in PROVIDERS and valid:
-        return None
-    return f"the secret of {name} is neither a variable nor a file"
 
 
 def _command_problem(command: CommandTarget | None) -> str | None:

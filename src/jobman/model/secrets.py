@@ -35,10 +35,16 @@ def secrets_problem(secrets: Iterable[SecretVariable], taken: Collection[str]) -
         if name in names:
             return f"environment variable {name} is to hold a secret, and is set, unset or given otherwise too"
         names.add(name)
-        valid = is_environment_name(locator) if provider == "env" else locator.startswith("/") and "\0" not in locator
-        if provider not in PROVIDERS or not valid:
-            return f"the secret of {name} is neither a variable nor a file"
+        problem = place_problem(name, provider, locator)
+        if problem is not None:
+            return problem
     return None
+
+
+def place_problem(name: str, provider: str, locator: str) -> str | None:
+    """Return what is wrong with where a secret is said to lie, in words, or ``None``."""
+    valid = is_environment_name(locator) if provider == "env" else locator.startswith("/") and "\0" not in locator
+    return None if provider in PROVIDERS and valid else f"the secret of {name} is neither a variable nor a file"
 
 
 def secrets_document(secrets: Iterable[SecretVariable]) -> Document:

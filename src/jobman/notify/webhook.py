@@ -29,6 +29,7 @@ _MAX_REDIRECTS = 10
 # Those after which the same request is repeated elsewhere; 303 means that the answer lies elsewhere, not the target.
 _REDIRECTS = frozenset((301, 302, 307, 308))
 _RETRYABLE = frozenset((408, 425, 429))
+_CORE_ERRORS = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol)
 _SECOND_NS = 1_000_000_000
 _LONGEST_WAIT_S = 10**9
 
@@ -46,12 +47,21 @@ def send(target: HttpTarget, outgoing: Outgoing) -> Result:
             return _post(client, target, outgoing, headers)
     except RefusedAddressError as error:
         return Result(FailureCode.REJECTED, str(error))
-    except (httpx.TimeoutException, httpcore.TimeoutException):
-        return Result(FailureCode.TIMEOUT, f"no answer within {timeout_s:g} s", retryable=True)
-    except (httpx.HTTPError, httpcore.ConnectError, httpcore.NetworkError, httpcore.ProtocolError) as error:
-        return Result(FailureCode.TRANSPORT, f"{_host(target.url)}: {error}", retryable=True)
-    except (httpx.InvalidURL, UnicodeError, ValueError) as error:
+    except (httpx.HTTPError, *_CORE_ERRORS) as error:
+        return _failed(error, target, timeout_s)
+    except (httpx.InvalidURL, ValueError) as error:
         return Result(FailureCode.INVALID, f"the request cannot be made: {type(error).__name__}")
+
+
+def _failed(error: Exception, target: HttpTarget, timeout_s: float) -> Result:
+    if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException):
+        return Result(FailureCode.TIMEOUT, f"no answer within {timeout_s:g} s", retryable=True)
+    if isinstance(error, httpx.LocalProtocolError | httpcore.LocalProtocolError):
+        # Its text would quote the header that cannot be sent, which may be a secret.
+        return Result(FailureCode.INVALID, "the request cannot be made: a header holds what none can")
+    if isinstance(error, httpx.RemoteProtocolError | httpcore.RemoteProtocolError):
+        return Result(FailureCode.TRANSPORT, f"{_host(target.url)} does not answer in HTTP", retryable=True)
+    return Result(FailureCode.TRANSPORT, f"{_host(target.url)}: {error}", retryable=True)
 
 
 def _headers(target: HttpTarget, outgoing: Outgoing) -> Headers:
@@ -72,10 +82,13 @@ def _headers(target: HttpTarget, outgoing: Outgoing) -> Headers:
     if target.signing_secret is not None:
         digest = hmac.new(secrets[target.signing_secret.name], outgoing.body, hashlib.sha256).hexdigest()
         headers.append(((target.signature_header or SIGNATURE_HEADER).encode("ascii"), f"sha256={digest}".encode()))
-    for _, value in headers:
-        if any(byte < 0x20 and byte != 0x09 for byte in value):
-            raise ValueError("a header holds a control character")
+    if any(_holds_what_none_can(value) for _, value in headers):
+        raise ValueError("a header holds a control character")
     return headers
+
+
+def _holds_what_none_can(value: bytes) -> bool:
+    return any((byte < 0x20 and byte != 0x09) or byte == 0x7F for byte in value)
 
 
 def _post(client: httpx.Client, target: HttpTarget, outgoing: Outgoing, headers: Headers) -> Result:

@@ -25,6 +25,23 @@ _MARK = b"JOBMAN_SUPERVISOR"
 _started: set[int] = set()
 
 
+class Started:
+    """A sender that we have started: a child of ours, and the place that was free for it."""
+
+    __slots__ = ("pid", "place")
+
+    def __init__(self, pid: int, place: int) -> None:
+        self.pid = pid
+        self.place = place
+
+    def lives(self) -> bool:
+        """Say whether it has not ended yet."""
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None
+        except ChildProcessError:
+            return False
+
+
 def take_place(root: str, places: Iterable[int]) -> tuple[int, int] | None:
     """Lock the first free one of ``places``; return it and the descriptor that holds it, ``None`` if none is free.
 
@@ -47,8 +64,8 @@ def take_place(root: str, places: Iterable[int]) -> tuple[int, int] | None:
     return None
 
 
-def start_sender(root: str, places: Iterable[int] = FIRST) -> int | None:
-    """Start a sender in the first free one of ``places``; return its PID, ``None`` if all are occupied.
+def start_sender(root: str, places: Iterable[int] = FIRST) -> Started | None:
+    """Start a sender in the first free one of ``places``; ``None`` if all are occupied.
 
     Whoever occupies a place looks at the store once more after having left it, so what was committed before this call
     is seen either way. The process is a child of ours in a session of its own, and goes on when we end.
@@ -65,7 +82,7 @@ def start_sender(root: str, places: Iterable[int] = FIRST) -> int | None:
     finally:
         os.close(descriptor)
     _started.add(pid)
-    return pid
+    return Started(pid, place)
 
 
 def was_sender(pid: int) -> bool:

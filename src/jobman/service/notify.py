@@ -10,6 +10,7 @@ from jobman.values import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from jobman.clock import Clock
     from jobman.model.notifiers import Notifier
+    from jobman.process.senders import Started
     from jobman.store.connection import Store
 
 _FIRST_PAUSE_NS = 1_000_000_000
@@ -42,9 +43,9 @@ class Leftovers:
         now_ns = self._clock.monotonic_ns()
         if self._store.read_only or now_ns < self._next_ns or not has_open_deliveries(self._store):
             return
-        pid = _start(self._store)
-        if pid is not None:
-            self._started.add(pid)
+        started = _start(self._store)
+        if started is not None:
+            self._started.add(started.pid)
             self._next_ns = now_ns + self._pause_ns
             self._pause_ns *= 2
 
@@ -59,7 +60,7 @@ def _reap(children: set[int]) -> None:
             children.discard(pid)
 
 
-def _start(store: Store) -> int | None:
+def _start(store: Store) -> Started | None:
     from jobman.process.senders import start_sender  # rarely needed
 
     try:
