@@ -149,6 +149,7 @@ def report(examined: Report) -> Document:
         "survivors": [{"job_id": found.job_id, **_survivor(found.member)} for found in examined.survivors],
         "disk": {f"{name}_bytes": size for name, size in examined.disk._asdict().items()},
         "stale_ownership_reconciled": examined.reconciled,
+        "notifications_recovered": examined.notified,
         **_without_empty(optional),
     }
 

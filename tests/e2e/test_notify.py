@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -181,3 +182,21 @@ def test_a_job_without_notifications_starts_no_sender_and_leaves_no_trace_of_any
     configure()
     cli.finish("true")
     assert not [path.name for path in (cli.state / "run").iterdir() if path.name.startswith("deliver")]
+
+
+def test_a_repair_sends_what_was_left(cli: Cli, configure: Configure, told: Path) -> None:
+    configure()
+    held = cli.state / "run" / "deliver-0.lock"
+    held.parent.mkdir(parents=True, mode=0o700)
+    cli.state.chmod(0o700)
+    # As if the sender of the job had been killed at once: its place was taken, and nobody is there.
+    with held.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        job_id = cli.finish("true", flags=("--notify", "hook", "--notify-on", "job_succeeded"))
+    assert statuses(cli, job_id) == {"pending"}
+
+    assert cli.json("doctor", "--repair")["notifications_recovered"]
+
+    eventually(lambda: events(told) == ["job_succeeded"])
+    eventually(lambda: no_sender(cli))
+    assert not cli.json("doctor", "--repair")["notifications_recovered"]

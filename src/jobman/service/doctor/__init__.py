@@ -82,7 +82,9 @@ def _judge_contents(report: Report, store: Store, clock: Clock, *, repair: bool)
         if repair:
             mended = repair_all(store, take_stock(report.root), clock)
             report = _add(report, *mended.findings)
-            report = report._replace(reconciled=mended.reconciled, wal_merged=mended.wal_merged)
+            report = report._replace(
+                reconciled=mended.reconciled, wal_merged=mended.wal_merged, notified=mended.notified
+            )
         holdings = take_stock(report.root)
         if store.read_only:
             text = "it cannot be written to: jobs can be looked at, and none can be run"

@@ -62,6 +62,7 @@ class Report(NamedTuple):
         migration_backup: the copy that opening made before it upgraded the schema, "" if it did not.
         reconciled: how many jobs without an owner were completed.
         wal_merged: the write-ahead log was merged and emptied.
+        notified: somebody sends the notifications that were left.
     """
 
     root: str
@@ -76,6 +77,7 @@ class Report(NamedTuple):
     migration_backup: str = ""
     reconciled: int = 0
     wal_merged: bool = False
+    notified: bool = False
 
     @property
     def healthy(self) -> bool:

@@ -8,7 +8,9 @@ from jobman import recovery
 from jobman.errors import JobmanError, StoreBusyError
 from jobman.recovery.leftovers import abandoned_files, abandoned_markers, close_marker
 from jobman.service.doctor.findings import Finding, Level
+from jobman.service.notify import Leftovers
 from jobman.store.check import merge_wal
+from jobman.store.jobs import has_open_deliveries
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ class Repairs(NamedTuple):
     findings: tuple[Finding, ...]
     reconciled: int = 0
     wal_merged: bool = False
+    notified: bool = False
 
 
 def repair(store: Store, holdings: Holdings, clock: Clock) -> Repairs:
@@ -38,7 +41,16 @@ def repair(store: Store, holdings: Holdings, clock: Clock) -> Repairs:
     findings += _remove_files(store)
     findings += _remove_markers(store, holdings)
     merged, told = _merge(store)
-    return Repairs((*findings, told), reconciled, merged)
+    left = _send_notifications(store, clock)
+    return Repairs((*findings, told, *left), reconciled, merged, bool(left))
+
+
+def _send_notifications(store: Store, clock: Clock) -> list[Finding]:
+    """Start a sender for what is left; nothing waits for it, here as elsewhere."""
+    if not has_open_deliveries(store):
+        return []
+    Leftovers(store, clock).send()
+    return [_done("notifications", "those that were left are being sent")]
 
 
 def _remove_files(store: Store) -> list[Finding]:
