@@ -213,8 +213,12 @@ def test_names_of_a_configuration_are_offered_before_the_first_job(state: Path, 
         job_specs: {train: {command: ["true"]}}
         profiles: {fast: {overrides: {admission: {slots: 2}}}}
         wait_conditions: {noon: {type: file-exists, file_exists: {path: noon}}}
+        notifiers: {desktop: {type: command, command: {command: [/bin/true]}}}
         """
     )
+    assert offered("notify", "test", f"--config={file}", "--state-dir", str(state), "") == ["desktop"]
+    assert offered("run", f"--config={file}", "--state-dir", str(state), "--notify", "") == ["desktop"]
+    assert offered("run", "--notify-on", "job_f") == ["job_failed"]
     for flag, name in (("pool", "analysis"), ("job-spec", "train"), ("profile", "fast"), ("wait-condition", "noon")):
         assert offered("run", f"--config={file}", "--state-dir", str(state), f"--{flag}", "") == [name]
     assert not state.exists()

@@ -38,7 +38,14 @@ _SUITABLE = {
     "clean": ("completed",),
 }
 # What is named in a configuration, by the flag that names it.
-_SECTIONS = {"job-spec": "job_specs", "profile": "profiles", "wait-condition": "wait_conditions", "pool": "pools"}
+_SECTIONS = {
+    "job-spec": "job_specs",
+    "profile": "profiles",
+    "wait-condition": "wait_conditions",
+    "pool": "pools",
+    "notify": "notifiers",
+    "NOTIFIER": "notifiers",
+}
 _PATHS = {"FILE": FILES, "PATH": FILES, "DIR": DIRECTORIES}
 _LABELS = {"GROUP": "group", "TAG": "tag"}
 
@@ -139,6 +146,10 @@ def _text(line: Line, taker: Flag | Operand, text: str) -> Found:
         from jobman.store.names import labels
 
         return [(label, "") for label in _ask(line, labels, _LABELS[called])], WORDS
+    if taker.name == "notify-on":
+        from jobman.model.notifiers import NotifyEvent
+
+        return [(event, "") for event in NotifyEvent], WORDS
     section = _SECTIONS.get(taker.name)
     return [(name, "") for name in _named(line, section)] if section else [], WORDS
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run(parsed: Parsed) -> int:
     """Send a test event and print what happened; fail unless it was delivered."""
     prepare(parsed.value("config"), parsed.value("state-dir"))
-    chosen = notifier(load(parsed.value("config")).stated, parsed.operand("NAME"), "notify test")
+    chosen = notifier(load(parsed.value("config")).stated, parsed.operand("NOTIFIER"), "notify test")
     tried = try_notifier(chosen, state_directory(parsed.value("state-dir")))
     if tried.output:
         err(tried.output.rstrip("\n"))

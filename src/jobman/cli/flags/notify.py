@@ -10,13 +10,13 @@ class NotifyTest(Command):
 
     path = ("notify", "test")
     summary = "Send a test event by a notifier of the configuration and say what came of it."
-    synopsis = ("notify test NAME",)
+    synopsis = ("notify test NOTIFIER",)
     text = (
         "The event is of the type test and belongs to no job; it is sent once, without retries.",
         "What the command of a notifier prints is shown.",
     )
     examples = (("jobman notify test desktop", "See whether a notification arrives."),)
-    operands = (Operand("NAME", TEXT),)
+    operands = (Operand("NOTIFIER", TEXT),)
 
 
 class COMMAND(Command):
@@ -24,7 +24,7 @@ class COMMAND(Command):
 
     path = ("notify",)
     summary = "Try a notifier."
-    synopsis = ("notify test NAME",)
+    synopsis = ("notify test NOTIFIER",)
     text = ("Notifiers are configured under notifiers; jobman run --notify NAME tells one of them about a job.",)
     examples = (("jobman notify test desktop", "See whether a notification arrives."),)
     subcommands = (NotifyTest,)
