@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from jobman.model.events import NotifyEvent
 from jobman.model.notifiers import (
     CommandTarget,
     HttpTarget,
     Notifier,
-    NotifyEvent,
     RetryPolicy,
     SmtpTarget,
     Subscription,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jobman.model.notifiers import NotifyEvent, Subscription
+from jobman.model.events import NotifyEvent
+from jobman.model.notifiers import (
+    Subscription,
+)
 from jobman.policy.delivery import DeliveryStatus, Result, Verdict
 from jobman.store import deliveries
 from jobman.store.connection import Store

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jobman.model.events import Transition
-from jobman.model.notifiers import NotifyEvent, Subscription
+from jobman.model.events import NotifyEvent, Transition
+from jobman.model.notifiers import (
+    Subscription,
+)
 from jobman.policy.delivery import DeliveryStatus, FailureCode, Result, Verdict
 from jobman.store import deliveries
 from jobman.store.claim import Claimant as LeanClaimant

@@ -15,8 +15,14 @@ from typing import Any
 
 import pytest
 
+from jobman.model.events import NotifyEvent
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.notifiers import CommandTarget, Notifier, NotifyEvent, RetryPolicy, Subscription
+from jobman.model.notifiers import (
+    CommandTarget,
+    Notifier,
+    RetryPolicy,
+    Subscription,
+)
 from jobman.model.secrets import SecretVariable
 from jobman.process.senders import ANY, PLACES, sender_command, sender_environment, start_sender, take_place
 from jobman.process.spawn import submitter_environment

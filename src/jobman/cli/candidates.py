@@ -147,7 +147,7 @@ def _text(line: Line, taker: Flag | Operand, text: str) -> Found:
 
         return [(label, "") for label in _ask(line, labels, _LABELS[called])], WORDS
     if taker.name == "notify-on":
-        from jobman.model.notifiers import NotifyEvent
+        from jobman.model.events import NotifyEvent
 
         return [(event, "") for event in NotifyEvent], WORDS
     section = _SECTIONS.get(taker.name)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from jobman.config.select import look_up
 from jobman.errors import UsageError
+from jobman.model.events import NotifyEvent
 from jobman.model.notifiers import (
     DEFAULT_OUTPUT_LIMIT,
     CommandTarget,
     HttpTarget,
     Notifier,
     NotifierKind,
-    NotifyEvent,
     RetryPolicy,
     SmtpTarget,
     Subscription,

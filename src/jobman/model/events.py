@@ -39,6 +39,26 @@ class EventType(StrEnum):
     OWNERSHIP_LOST = "ownership_lost"
 
 
+class NotifyEvent(StrEnum):
+    """What somebody can be told of (contract, K.4)."""
+
+    JOB_STARTED = "job_started"
+    RUN_STARTED = "run_started"
+    RUN_SUCCEEDED = "run_succeeded"
+    RUN_FAILED = "run_failed"
+    RUN_TIMED_OUT = "run_timed_out"
+    RUN_CANCELLED = "run_cancelled"
+    RUN_LOST = "run_lost"
+    RETRY_SCHEDULED = "retry_scheduled"
+    JOB_SUCCEEDED = "job_succeeded"
+    JOB_FAILED = "job_failed"
+    JOB_TIMED_OUT = "job_timed_out"
+    JOB_CANCELLED = "job_cancelled"
+    JOB_ABORTED = "job_aborted"
+    JOB_LOST = "job_lost"
+    JOB_SUBMISSION_FAILED = "job_submission_failed"
+
+
 class Event(NamedTuple):
     """One entry of the append-only history; the store gives it an ID when it commits it.
 

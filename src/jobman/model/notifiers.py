@@ -12,6 +12,7 @@ from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from jobman.model.events import NotifyEvent
     from jobman.model.secrets import SecretVariable
 
 SECOND_NS = 1_000_000_000
@@ -22,26 +23,6 @@ RESPONSE_LIMIT = 65_536
 MESSAGE_LIMIT = 1 << 20
 MAX_ATTEMPTS = 100
 MAX_PORT = 65_535
-
-
-class NotifyEvent(StrEnum):
-    """What somebody can be told of (contract, K.4)."""
-
-    JOB_STARTED = "job_started"
-    RUN_STARTED = "run_started"
-    RUN_SUCCEEDED = "run_succeeded"
-    RUN_FAILED = "run_failed"
-    RUN_TIMED_OUT = "run_timed_out"
-    RUN_CANCELLED = "run_cancelled"
-    RUN_LOST = "run_lost"
-    RETRY_SCHEDULED = "retry_scheduled"
-    JOB_SUCCEEDED = "job_succeeded"
-    JOB_FAILED = "job_failed"
-    JOB_TIMED_OUT = "job_timed_out"
-    JOB_CANCELLED = "job_cancelled"
-    JOB_ABORTED = "job_aborted"
-    JOB_LOST = "job_lost"
-    JOB_SUBMISSION_FAILED = "job_submission_failed"
 
 
 class NotifierKind(StrEnum):

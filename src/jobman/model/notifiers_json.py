@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobman.model.events import NotifyEvent
 from jobman.model.notifiers import (
     DEFAULT_BUDGET_NS,
     MESSAGE_LIMIT,
@@ -9,7 +10,6 @@ from jobman.model.notifiers import (
     CommandTarget,
     HttpTarget,
     Notifier,
-    NotifyEvent,
     RetryPolicy,
     SmtpTarget,
     Subscription,

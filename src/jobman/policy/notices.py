@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.model.events import EntityKind, EventType
-from jobman.model.notifiers import NotifyEvent
+from jobman.model.events import EntityKind, EventType, NotifyEvent
 from jobman.model.scalars import format_timestamp
 from jobman.model.state import JobOutcome, JobPhase, RunOutcome
 from jobman.values import TYPE_CHECKING, NamedTuple

@@ -8,7 +8,13 @@ import pytest
 
 from jobman.config.subscribing import notifier, told, warnings
 from jobman.errors import UsageError
-from jobman.model.notifiers import DEFAULT_BUDGET_NS, Notifier, NotifyEvent, RetryPolicy, notifier_problem
+from jobman.model.events import NotifyEvent
+from jobman.model.notifiers import (
+    DEFAULT_BUDGET_NS,
+    Notifier,
+    RetryPolicy,
+    notifier_problem,
+)
 from tests.notifiers import HOOK, MAIL, WEB
 
 STATED: dict[str, Any] = {

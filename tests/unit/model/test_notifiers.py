@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from jobman.errors import InvalidSpecError
-from jobman.model.notifiers import Notifier, NotifyEvent, RetryPolicy, Subscription, subscriptions_problem
+from jobman.model.events import NotifyEvent
+from jobman.model.notifiers import (
+    Notifier,
+    RetryPolicy,
+    Subscription,
+    subscriptions_problem,
+)
 from jobman.model.secrets import SecretVariable
 from jobman.model.spec import validate
 from jobman.model.spec_json import decode, encode
