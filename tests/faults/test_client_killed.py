@@ -37,7 +37,7 @@ CALLS = {
     "ftruncate": 2,
     "chmod,fchmod,fchown": 10,
     "fcntl": 90,
-    "pwrite64": 140,
+    "pwrite64": 160,
     "openat": 220,
 }
 SAMPLE = {
