@@ -18,6 +18,7 @@ from jobman.store.claim import claim_job
 from jobman.store.commit import commit, commit_submission
 from jobman.store.connection import Store
 from jobman.store.deliveries import Claimed, Delivery
+from jobman.store.pruning import removable_jobs
 from tests.moves import EPOCH_NS, EXAMPLE_JOB_ID, PLAIN, SECOND_NS, walk
 from tests.notifiers import HOOK, WEB
 from tests.stores import dump, fast_store, plain_spec
@@ -225,6 +226,19 @@ def test_nothing_is_sent_after_its_budget(store: Store, *, claimed: bool) -> Non
     assert (found.status, found.diagnostic_code) == (DeliveryStatus.FAILED, FailureCode.BUDGET_EXHAUSTED)
     assert [one.status for one in deliveries.load_attempts(store, EXAMPLE_JOB_ID)] == (["failed"] if claimed else [])
     assert deliveries.next_due_ns(store) is None
+
+
+def test_a_job_stays_until_it_is_told(store: Store) -> None:
+    """O.54: cleaning removes no job of which something is pending or being sent."""
+    commit_moves(store, "claim", "abort")
+    assert removable_jobs(store) == []
+    [claimed] = claim(store)
+    assert removable_jobs(store) == []
+
+    result, verdict = SENT
+    deliveries.complete(store, claimed, result=result, verdict=verdict, now_ns=NOW)
+
+    assert [job_id for job_id, _ in removable_jobs(store)] == [EXAMPLE_JOB_ID]
 
 
 def test_deliveries_go_with_their_job(store: Store) -> None:

@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 _RETENTION = "$.execution_policy.log_retention_"
-# Why a job has to stay: somebody still needs to see how it ended, or it still holds slots (O.54).
+# Why a job has to stay: somebody still needs to see how it ended, or it still holds slots, or
+# something of it has yet to be told (O.54).
 _WAITED_FOR = (
     "EXISTS (SELECT 1 FROM dependencies AS edge JOIN jobs AS other ON other.id = edge.job_id"
     " WHERE edge.depends_on = jobs.id AND edge.satisfied_at_ns IS NULL AND other.phase <> 'completed')"
 )
 _HOLDS_SLOTS = "EXISTS (SELECT 1 FROM admissions WHERE admissions.job_id = jobs.id AND released_at_ns IS NULL)"
-_NEEDED = (_WAITED_FOR, _HOLDS_SLOTS)
+_TELLS = (
+    "EXISTS (SELECT 1 FROM notification_deliveries AS told WHERE told.job_id = jobs.id"
+    " AND told.status IN ('pending', 'delivering'))"
+)
+_NEEDED = (_WAITED_FOR, _HOLDS_SLOTS, _TELLS)
 _REMOVABLE = f"jobs.phase = 'completed' AND NOT ({' OR '.join(_NEEDED)})"
 _HAS_LOGS = (
     "EXISTS (SELECT 1 FROM runs WHERE runs.job_id = jobs.id AND (pruned_at_ns IS NULL OR pruning_unfinished = 1))"
