@@ -6,9 +6,10 @@ import os
 import time
 from hashlib import sha256
 
-from jobman.errors import StoreForeignError
+from jobman.errors import StoreFailureError, StoreForeignError
 from jobman.store.migrations import APPLICATION_ID, MIGRATIONS, check_history
 from jobman.store.safety import DATABASE, make_private_directory
+from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
@@ -23,12 +24,18 @@ def create_schema(store: Store) -> None:
     """
     if _has_schema(store):
         return
-    _use_wal(store)
-    with store.write():
-        if _has_schema(store):
-            return
-        _apply_from(store, 0)
-        store.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    # All first commands come here together, and only one has anything to do.
+    patience_ns, store.patience_ns = store.patience_ns, SUPERVISOR_PATIENCE_NS
+    try:
+        _use_wal(store)
+        with store.write():
+            if _has_schema(store):
+                return
+            _apply_from(store, 0)
+            store.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    finally:
+        store.patience_ns = patience_ns
+    _empty_log(store)
 
 
 def upgrade_schema(store: Store) -> None:
@@ -47,6 +54,19 @@ def upgrade_schema(store: Store) -> None:
         check_history(store, version)
         _back_up(store, version)
         _apply_from(store, version)
+    _empty_log(store)
+
+
+def _empty_log(store: Store) -> None:
+    """Move the new tables from the write-ahead log into the database, so that jobs find room in the log.
+
+    It keeps its size, three times what a job needs there: on a disk that is full there would be no other. Passively:
+    nobody is waited for.
+    """
+    try:
+        store.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    except StoreFailureError:
+        pass  # the schema is committed; whoever writes next finds out what is wrong
 
 
 def _has_schema(store: Store) -> bool:
