@@ -33,7 +33,7 @@ _VARYING = (
     r"\d+(?:\.\d+)? (?:B|[KMGT]iB)",
     r"pid \d+",
 )
-_PIECE = re.compile(rf"(?P<lines>^…\n)|(?P<gap> {{2,}})|(?P<any>…)|{'|'.join(f'({one})' for one in _VARYING)}", re.M)
+_PIECE = re.compile("(?P<lines>^…\n)|(?P<gap> {2,})|(?P<any>…)|(" + ")|(".join(_VARYING) + ")", re.MULTILINE)
 
 
 class Block(NamedTuple):
@@ -78,7 +78,7 @@ def shows(shown: str, printed: str) -> bool:
         pattern += re.escape(shown[end : piece.start()]) + _pattern(piece)
         end = piece.end()
     pattern += re.escape(shown[end:])
-    return re.fullmatch(pattern, re.sub(r"[ \t]+$", "", printed, flags=re.M)) is not None
+    return re.fullmatch(pattern, re.sub(r"[ \t]+$", "", printed, flags=re.MULTILINE)) is not None
 
 
 def _pattern(piece: re.Match[str]) -> str:
@@ -132,12 +132,7 @@ def perform(shell: Shell, step: Step) -> str:
     """Run the command of a step and return its output; if it only looks, until it prints what is shown."""
     deadline = time.monotonic() + _DEADLINE_S
     printed = shell(step.command)
-    while (
-        step.shown
-        and not shows(step.shown, printed)
-        and _LOOKS.match(step.command)
-        and time.monotonic() < deadline
-    ):
+    while step.shown and not shows(step.shown, printed) and _LOOKS.match(step.command) and time.monotonic() < deadline:
         time.sleep(0.02)
         printed = shell(step.command)
     return printed
