@@ -9,7 +9,9 @@ A comment above a fence, which neither GitHub nor mkdocs shows, says what the te
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -98,6 +100,7 @@ class Shell:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         self.status = 0
 
@@ -107,7 +110,7 @@ class Shell:
         assert self.process.stdout is not None
         # The marker ends what was printed; it must not become the status that `$?` tells the next command.
         script = f"(exit {self.status}); {{ {command}\n}} </dev/null; printf '{_END}%s\\n' $?\n"
-        guard = threading.Timer(_DEADLINE_S, self.process.kill)
+        guard = threading.Timer(_DEADLINE_S, os.killpg, (self.process.pid, signal.SIGKILL))
         guard.start()
         try:
             self.process.stdin.write(script)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.blocks import PAGES, ROOT, Block, Shell, blocks_of, perform, shows, steps_of
-from tests.support import clean_environment, eventually, installed_command, processes_of, supervisor_pids
+from tests.support import clean_environment, eventually, installed_command, supervisor_pids
 
 CONSOLE = [block for page in PAGES for block in blocks_of(page) if block.language == "console"]
 
@@ -27,7 +27,7 @@ def shell(state: Path, tmp_path: Path) -> Iterator[Shell]:
     shell.close()
     for pid in supervisor_pids(state):
         os.kill(pid, signal.SIGTERM)
-    eventually(lambda: not processes_of(state), "the jobs of the page do not end")
+    eventually(lambda: not supervisor_pids(state), "the jobs of the page do not end")
 
 
 def follow(block: Block, shell: Shell) -> None:
