@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Iterator
@@ -71,6 +72,14 @@ def test_every_mark_is_one_that_the_tests_know() -> None:
     marks = {block.mark.partition(":")[0] for page in PAGES for block in blocks_of(page)}
 
     assert marks <= {"", "run", "file"}
+
+
+def test_no_name_is_given_twice_so_that_all_pages_can_be_tried_in_one_store() -> None:
+    """A name that several jobs share is ambiguous: a reader of two pages would get exit status 4."""
+    names = [name for block in CONSOLE if block.mark for name in re.findall(r"--name (\S+)", block.text)]
+
+    assert len(names) > 10
+    assert sorted(names) == sorted(set(names))
 
 
 @pytest.mark.parametrize(
