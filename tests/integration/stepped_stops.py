@@ -333,9 +333,9 @@ def exhausted() -> int:
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
-def unreadable(_pid: int) -> ProcessIdentity | None:
+def unreadable(pid: int) -> ProcessIdentity | None:
     """Look at a process when the system has no room for another open file."""
-    raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
+    raise OSError(errno.ENFILE, os.strerror(errno.ENFILE), f"/proc/{pid}/stat")
 
 
 def short_of_descriptors(state: str) -> None:

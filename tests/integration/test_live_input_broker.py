@@ -415,6 +415,18 @@ def test_an_endpoint_for_which_no_descriptor_is_free_is_made_by_a_later_run(tmp_
     store.close()
 
 
+def test_the_database_itself_is_no_input(tmp_path: Path) -> None:
+    """Closing a descriptor of it drops the locks of SQLite (traps for Python)."""
+    store = fast_store(tmp_path / "s")
+    (tmp_path / "link").symlink_to(tmp_path / "s/jobman.db")
+    for path in (tmp_path / "link", tmp_path / "s/jobman.db-wal", tmp_path / "s/jobman.db-shm"):
+        spec = plain_spec(stdin=StdinPolicy.FILE, stdin_path=str(path))
+        refused = StandardInput(store, RUN, spec).open(RUN)
+        assert isinstance(refused, Problem)
+        assert "belongs to the store" in refused.text
+    store.close()
+
+
 @contextmanager
 def descriptors_free(number: int) -> Iterator[None]:
     """Let so many descriptors be opened, and no more."""

@@ -9,6 +9,7 @@ from jobman.errors import EndpointError
 from jobman.model.spec import StdinPolicy
 from jobman.model.state import Diagnostic, Problem
 from jobman.store.live_input import publish_endpoint
+from jobman.store.safety import DATABASE
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class StandardInput:
         path = self._spec.stdin_path
         try:
             if path is not None:
-                return _open_file(path.encode("utf-8", "surrogateescape"))
+                return self._open_file(path.encode("utf-8", "surrogateescape"))
             broker = self._take_input()
             return None if broker is None else broker.begin(run_id)
         except EndpointError as error:
@@ -96,6 +97,12 @@ class StandardInput:
         """Serve clients, without waiting for any."""
         if self._broker is not None:
             self._broker.handle()
+
+    def _open_file(self, path: bytes) -> int:
+        if os.path.realpath(path).startswith(f"{self._store.root}/{DATABASE}".encode()):
+            # Closing it again would drop the locks that SQLite holds in this process.
+            raise OSError(0, "belongs to the store")
+        return _open_file(path)
 
     def _take_input(self) -> Broker | None:
         # It needs a descriptor, which may not be free when the job begins.
