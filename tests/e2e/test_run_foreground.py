@@ -146,6 +146,9 @@ def test_flags_that_contradict_each_other_are_refused_and_nothing_is_stored(cli:
         (("--stdin-file", "x", "--foreground"), "exclude each other"),
         (("--stdin-file", "x", "--stdin", "live"), "exclude each other"),
         (("--stdin-file", ""), "--stdin-file: the path is empty"),
+        (("--stdin-file", "/dev/stdin"), "--stdin-file: /dev/stdin means another file to each process"),
+        (("--stdin-file", "/dev//fd/63"), "means another file to each process"),
+        (("--stdin-file", "/proc/self/fd/0"), "means another file to each process"),
         (("--exit-code",), "needs --wait or --foreground"),
     ):
         cli.refuses("run", *flags, "--", "true", status=2, says=says)

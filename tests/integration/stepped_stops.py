@@ -20,6 +20,7 @@ import pytest
 
 from jobman import process
 from jobman.errors import TransitionError
+from jobman.model.identity import ProcessIdentity
 from jobman.model.spec import Classification, Completion, Environment, JobSpec, Limit, StopPolicy, Timeouts
 from jobman.model.state import Diagnostic, Problem, Run
 from jobman.service import control
@@ -311,6 +312,13 @@ def launches(state: str) -> None:
     assert run.problem is not None
     assert run.problem.code == "target_start_failed"
     assert "no more processes can be started" in run.problem.text
+    before = process.adopted(os.getpid())
+    inspect, process.inspect = process.inspect, unreadable
+    story = Story(state, JobSpec("true", (), "/"))
+    run = last_run(story)
+    process.inspect = inspect
+    assert (run.outcome, run.problem and run.problem.code) == ("start_failed", "target_start_failed")
+    assert process.adopted(os.getpid()) <= before
     path = Environment((("PATH", str(room)),))
     again = JobSpec("later", (), "/", path, completion=THRICE, classification=Classification(retry_start_failure=True))
     story = Story(state, again)
@@ -324,6 +332,11 @@ def launches(state: str) -> None:
 def exhausted() -> int:
     """Fork when there is no process left."""
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def unreadable(pid: int) -> ProcessIdentity | None:
+    """Look at a process when the system has no room for another open file."""
+    raise OSError(errno.ENFILE, os.strerror(errno.ENFILE), f"/proc/{pid}/stat")
 
 
 def short_of_descriptors(state: str) -> None:
@@ -340,6 +353,9 @@ def short_of_descriptors(state: str) -> None:
     run = last_run(story)
     assert go.exists()
     assert run.outcome == "cancelled"
+    # The whole limit may be in use for good, such as by the socket for live input.
+    with no_descriptor_free():
+        assert not story.step()
 
 
 @contextmanager

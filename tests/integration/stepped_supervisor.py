@@ -78,9 +78,9 @@ class Story:
             self._loop.step()
             time.sleep(0.001)
 
-    def step(self) -> None:
-        """Go round once."""
-        self._loop.step()
+    def step(self) -> bool:
+        """Go round once; return whether to go on."""
+        return self._loop.step()
 
     def until(self, condition: Callable[[], bool], what: str, *, tick_ns: int = 0) -> None:
         """Go round until ``condition`` holds; the clock stands still, or goes on by ``tick_ns`` each time."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import time
 from functools import partial
 from pathlib import Path
 
+import pytest
+
+from jobman import process
+from jobman.clock import SystemClock
 from jobman.model.spec import JobSpec
 from jobman.model.waits import Probe, WaitCondition, WaitKind, WaitMode, Waits
+from jobman.policy.conditions import EVALUATION_ERROR
+from jobman.supervisor.probes import ProbeContext, ProbeRun
 from tests.integration.submitting import submit_spec
 from tests.support import Cli, eventually, processes_of, supervisor_pids
 
@@ -47,6 +54,21 @@ def test_a_job_runs_when_its_probe_says_so(cli: Cli) -> None:
     (shown,) = cli.json("show", job_id)["wait_evaluations"]
     assert shown["condition_kind"] == "probe"
     assert "last_diagnostic_code" not in shown
+
+
+def test_a_probe_that_cannot_be_identified_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H.2: an error of the evaluation; neither a child at its gate nor a descriptor stays."""
+
+    def unreadable(pid: int) -> None:
+        raise OSError(errno.ENFILE, os.strerror(errno.ENFILE), f"/proc/{pid}/stat")
+
+    monkeypatch.setattr("jobman.process.inspect", unreadable)
+    before = (process.adopted(os.getpid()), os.listdir("/proc/self/fd"))
+    context = ProbeContext({}, "/", 0o022, lock_fd=10_000, clock=SystemClock(), inherited={})
+    found = ProbeRun(Probe("/bin/true", ()), context).poll()
+    assert found is not None
+    assert found.code == EVALUATION_ERROR
+    assert (process.adopted(os.getpid()), os.listdir("/proc/self/fd")) == before
 
 
 def test_a_cancellation_does_not_wait_for_a_probe(cli: Cli) -> None:

@@ -45,7 +45,10 @@ def listen(path: str) -> socket.socket:
     Raises:
         EndpointError: its directory is not ours alone, or the system refuses.
     """
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    except OSError as error:
+        raise _refused(path, error) from error
     try:
         _prepare_directory(os.path.dirname(path))
         remove(path)
@@ -54,7 +57,7 @@ def listen(path: str) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise EndpointError(path=path, detail=(error.strerror or str(error)).lower()) from error
+        raise _refused(path, error) from error
     except EndpointError:
         listener.close()
         raise
@@ -94,6 +97,10 @@ def remove(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass
+
+
+def _refused(path: str, error: OSError) -> EndpointError:
+    return EndpointError(path=path, detail=(error.strerror or str(error)).lower())
 
 
 def _fits(path: str) -> bool:

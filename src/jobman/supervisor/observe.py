@@ -205,7 +205,10 @@ class Observer:
         if waiting is not None:
             waiting.look()
         if waiting is not None or self.snapshot.job.counters.runs:
-            process.reap_adopted(_NO_RUN, helpers=() if waiting is None else waiting.pids())
+            try:
+                process.reap_adopted(_NO_RUN, helpers=() if waiting is None else waiting.pids())
+            except OSError:
+                pass  # a shortage of descriptors may last: nothing else has to wait until they can be reaped
 
     def _leave_the_gate(self) -> None:
         # Not inside a transaction: it may be rolled back, and the job be waiting again.

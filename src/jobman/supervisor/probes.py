@@ -119,10 +119,15 @@ class ProbeRun:
             self._result = self._error()
             return
         self._child = child
-        self._identity = process.inspect(child.pid)
         self._pipes = {child.stdout_fd, child.stderr_fd}
         self._result_fd = child.result_fd
-        process.open_gate(child)
+        try:
+            self._identity = process.inspect(child.pid)
+        except OSError:
+            process.close_gate(child)
+            self._end(self._error())
+        else:
+            process.open_gate(child)
 
     def _drain(self) -> None:
         for descriptor in tuple(self._pipes):

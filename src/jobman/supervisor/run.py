@@ -300,8 +300,14 @@ class ActiveRun:
         self._tree = tree
         self._pipes = {child.stdout_fd: Stream.STDOUT, child.stderr_fd: Stream.STDERR}
         self._result_fd = child.result_fd
-        self.identity = process.inspect(child.pid)
-        self._stage = Stage.GATED
+        try:
+            self.identity = process.inspect(child.pid)
+        except OSError as error:
+            # Launched once more, it would stay behind at its gate.
+            self.close_gate()
+            self._fail(LaunchFailure("setup", error.errno or 0))
+        else:
+            self._stage = Stage.GATED
 
     def _fail(self, failure: LaunchFailure) -> None:
         spec = self.context.spec

@@ -9,9 +9,12 @@ from jobman.errors import EndpointError
 from jobman.model.spec import StdinPolicy
 from jobman.model.state import Diagnostic, Problem
 from jobman.store.live_input import publish_endpoint
+from jobman.store.safety import DATABASE
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jobman.clock import Clock
     from jobman.model.spec import JobSpec
     from jobman.store.connection import Store
@@ -25,6 +28,8 @@ class StandardInput:
         self._store = store
         self._job_id = job_id
         self._spec = spec
+        self._path = ""
+        self._make_broker: Callable[[], Broker] | None = None
         self._broker: Broker | None = None
 
     def offer(self, clock: Clock) -> None:
@@ -34,17 +39,19 @@ class StandardInput:
         from jobman.process.endpoint import endpoint_path  # sockets and selectors: for those who need them
         from jobman.supervisor.input import Broker
 
-        path = endpoint_path(self._store.root, self._job_id, os.environ.get("TMPDIR", ""))
-        self._broker = Broker(path, clock)
+        self._path = path = endpoint_path(self._store.root, self._job_id, os.environ.get("TMPDIR", ""))
+        self._make_broker = lambda: Broker(path, clock)
         try:
-            self._broker.open()
-        except EndpointError:
+            broker = self._take_input()
+            if broker is not None:
+                broker.open()
+        except (EndpointError, OSError):
             pass
 
     def publish(self) -> None:
         """Record where input is taken, as a part of the first transaction of the supervisor; may be repeated."""
-        if self._broker is not None:
-            publish_endpoint(self._store, self._job_id, self._broker.path)
+        if self._path:
+            publish_endpoint(self._store, self._job_id, self._path)
 
     def open(self, run_id: str) -> int | Problem | None:
         """Return what a run is to read, ``None`` for the null device, or why there is none; closing it is the caller's.
@@ -54,8 +61,9 @@ class StandardInput:
         path = self._spec.stdin_path
         try:
             if path is not None:
-                return _open_file(path.encode("utf-8", "surrogateescape"))
-            return None if self._broker is None else self._broker.begin(run_id)
+                return self._open_file(path.encode("utf-8", "surrogateescape"))
+            broker = self._take_input()
+            return None if broker is None else broker.begin(run_id)
         except EndpointError as error:
             return Problem(Diagnostic.STDIN_UNAVAILABLE, str(error))
         except OSError as error:
@@ -89,6 +97,18 @@ class StandardInput:
         """Serve clients, without waiting for any."""
         if self._broker is not None:
             self._broker.handle()
+
+    def _open_file(self, path: bytes) -> int:
+        if os.path.realpath(path).startswith(f"{self._store.root}/{DATABASE}".encode()):
+            # Closing it again would drop the locks that SQLite holds in this process.
+            raise OSError(0, "belongs to the store")
+        return _open_file(path)
+
+    def _take_input(self) -> Broker | None:
+        # It needs a descriptor, which may not be free when the job begins.
+        if self._broker is None and self._make_broker is not None:
+            self._broker = self._make_broker()
+        return self._broker
 
 
 def _open_file(path: bytes) -> int:

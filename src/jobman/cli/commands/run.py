@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 # What needs more of a configuration than its limits.
+_OWN_DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/", "/proc/thread-self/")
 _NAMING = ("job-spec", "profile", "wait-condition", "secret-env", "notify", "notify-on")
 
 
@@ -134,7 +135,12 @@ def _stdin_path(parsed: Parsed) -> str | None:
         return None
     if not path:
         raise UsageError(detail="--stdin-file: the path is empty")
-    return _absolute(path)
+    found = _absolute(path)
+    if found.startswith(_OWN_DESCRIPTORS):
+        # In the supervisor it would mean a descriptor of that one: an empty input, or its database.
+        detail = f"--stdin-file: {path} means another file to each process; --foreground and jobman input copy a pipe"
+        raise UsageError(detail=detail)
+    return found
 
 
 def _absolute(flag: str) -> str:
