@@ -59,6 +59,15 @@ def test_a_gate_that_closes_means_that_the_target_never_runs(tmp_path: Path) -> 
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_child_that_somebody_has_stopped_ends_when_the_gate_closes(tmp_path: Path) -> None:
+    child = process.launch_gated(request(b"touch", bytes(tmp_path / "ran")))
+    os.kill(child.pid, signal.SIGSTOP)
+    process.close_gate(child)
+    until(lambda: process.observe_exit(child.pid) is not None)
+    finish(child, closed=(child.gate_fd,))
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_supervisor_that_dies_at_the_gate_takes_the_target_with_it(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     code = f"""

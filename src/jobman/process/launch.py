@@ -122,7 +122,8 @@ def open_gate(child: GatedChild) -> None:
 
 
 def close_gate(child: GatedChild) -> None:
-    """Make the child exit without having executed anything, and close the gate."""
+    """End the child before it has executed anything, even if somebody has stopped it, and close the gate."""
+    os.kill(child.pid, signal.SIGKILL)  # nobody has reaped it yet: the PID is its own
     os.close(child.gate_fd)
 
 

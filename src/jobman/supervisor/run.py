@@ -346,7 +346,7 @@ class ActiveRun:
         return None if usage is None or self._stage == Stage.FAILED else RunUsage(*usage.plus(self._tree.usage))
 
     def _collect_child(self, child: GatedChild) -> None:
-        # It only has to notice that its gate is closed; it is ours, so the PID cannot be another's.
+        # It was killed at its gate; it is ours, so the PID cannot be another's.
         os.waitpid(child.pid, 0)
         self._close_child(child)
 
