@@ -19,6 +19,7 @@ profiles: {louder: {overrides: {tags: [loud]}}}
 wait_conditions: {soon: {type: delay, delay: 1ms}}
 secrets: {key: env:HOME}
 concurrency: {pools: {gpu: 1}}
+notifiers: {desk: {type: command, command: {command: [/bin/true]}, events: [job_failed]}}
 """
 ID = "01a2b3c4-d5e6-7f80-9a1b-2c3d4e5f6071"
 NOT_UTF_8 = "\udcff"
@@ -108,6 +109,11 @@ _JOB_FLAGS: dict[str, Values] = {
         ("2027-01-31T08:00:00Z", ("1969-01-01T00:00:00Z", "--wait-file", "/"), *_TIME.invalid),
     ),
     "pool": Values(("gpu",), ("", " ", "a\nb", NOT_UTF_8), ((5, "none"), (5, ("gpu", "--slots", "2")))),
+    "notify": Values(("desk",), _CONFIGURED),
+    "notify-on": Values(
+        (("job_failed", "--notify", "desk"),),
+        ("job_failed", *((name, "--notify", "desk") for name in ("", "none", "job_failed ", NOT_UTF_8))),
+    ),
     "slots": Values(_INTEGER.valid, ("0", *_INTEGER.invalid)),
     "retries": Values(("0", *_INTEGER.valid), (str(2**63 - 1), ("1", "--max-runs", "1"), *_INTEGER.invalid)),
     "retryable-exit-code": Values(("3", "3,4"), ("0", ("7", "--success-exit-code", "7"), *_INTEGERS.invalid)),
@@ -141,13 +147,27 @@ OPERANDS: dict[Path, Words] = {
     ("cancel", "job"): ("done",),
     ("cancel", "run"): ("done", "1"),
     ("completion",): ("bash",),
+    ("notify", "test"): ("desk",),
 }
 # A job that has ended can neither be suspended nor written to, and no run of it be cancelled.
 STATUSES: dict[Path, int] = dict.fromkeys((("cancel", "run"), ("pause",), ("resume",), ("input",)), 5)
 # Those that read the whole configuration, and so refuse one that is broken; the rest must work (A.0).
-NEED_CONFIG = {("run",), ("rerun",), ("clean",), *(("config", name) for name in ("show", "paths", "validate", "apply"))}
+NEED_CONFIG = {
+    ("run",),
+    ("rerun",),
+    ("clean",),
+    ("notify", "test"),
+    *(("config", name) for name in ("show", "paths", "validate", "apply")),
+}
 _NEED_NO_STORE = ("show", "paths", "validate", "schema")
-NEED_NO_STORE = {("help",), ("completion",), ("config",), *(("config", name) for name in _NEED_NO_STORE)}
+NEED_NO_STORE = {
+    ("help",),
+    ("completion",),
+    ("config",),
+    ("notify",),
+    ("notify", "test"),
+    *(("config", name) for name in _NEED_NO_STORE),
+}
 
 
 def values_of(command: type[Command], flag: Flag) -> Values:
