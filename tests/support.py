@@ -62,6 +62,7 @@ class Cli:
         done = subprocess.run([installed_command(), *words], capture_output=True, check=False, **options)
         out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
         assert status is None or done.returncode == status, f"{words}: status {done.returncode}\n{out}{err}"
+        check_if_document(words, out)
         return Result(done.returncode, out, err, done.stdout)
 
     def run(self, *words: str | bytes, flags: Sequence[str] = (), **options: Any) -> str:
@@ -171,6 +172,7 @@ def unprivileged(cli: Cli, *words: str, **environment: str) -> Result:
         stdin=subprocess.DEVNULL,
         check=False,
     )
+    check_if_document(words, done.stdout.decode())
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode(), done.stdout)
 
 
@@ -210,11 +212,19 @@ SCHEMAS = Path(__file__).parent.parent / "docs" / "reference" / "schemas"
 ENVELOPE = '{"schema_version":1,"data":'
 
 
-def document_of(words: Sequence[str]) -> str:
-    """Return the name of the document that a command prints with ``--json``: ``show-run`` for ``show run``."""
-    if words[0] != "show":
-        return words[0]
-    return "show-run" if words[1] == "run" else "show-job"
+def document_of(words: Sequence[str | bytes]) -> str:
+    """Return the name of the document that a command line prints: ``show-run`` for ``show --json run J 1``."""
+    from jobman.cli.parser import parse  # most tests print no document
+
+    parsed = parse([os.fsdecode(word) for word in words])
+    path = ("show", "job") if parsed.command == ("show",) else parsed.command
+    return "-".join((*path, "origins") if path == ("config", "show") and parsed.value("origins") else path)
+
+
+def check_if_document(words: Sequence[str | bytes], text: str) -> None:
+    """Hold what a command line has printed to its schema, if it is a document (A.1); whoever prints, it is checked."""
+    if text.startswith('{"schema_version"'):
+        check_document(document_of(words), text)
 
 
 def check_document(name: str, text: str) -> Any:

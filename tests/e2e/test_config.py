@@ -160,24 +160,6 @@ def test_a_file_that_is_not_there_is_a_failure_and_its_content_a_mistake(cli: Cl
     assert cli.has_no_job()
 
 
-def test_whoever_needs_no_configuration_does_not_care_for_it(cli: Cli, file: Path) -> None:
-    """A.0, O.20: what looks, and what ends an emergency, works whatever the files say."""
-    job = cli.run("sh", "-c", "echo hello; exec sleep 60", flags=("--name", "held"))
-    cli.await_phase(job, "running")
-    file.write_text("{broken")
-    user_file(cli).write_text("- broken\n")
-    cli.environment[VARIABLE] = "broken"
-    missing = str(file.parent / "missing.yml")
-
-    for config in (str(file), missing):
-        for words in (("list",), ("status", job), ("show", job), ("show", "run", job, "1"), ("logs", job)):
-            assert cli("--config", config, *words).err == ""
-        assert cli("--config", config, "pause", job).out == f"{job}\tpaused\n"
-        assert cli("--config", config, "resume", job).out == f"{job}\trunning\n"
-    assert cli("--config", str(file), "cancel", job).status == 0
-    assert cli("--config", missing, "wait", job, status=1).out == f"{job}\tcancelled\n"
-
-
 def test_run_loads_the_yaml_reader_only_for_a_file(cli: Cli, file: Path) -> None:
     """C1: without a file, configuration costs two stat calls."""
     cli.environment["PYTHONPROFILEIMPORTTIME"] = "1"

@@ -159,6 +159,7 @@ def test_a_backup_under_load_is_complete_private_and_opens_in_the_place_of_the_o
     cli.refuses("doctor", "--backup", str(copy), status=1, says=f"backup {copy}: exists already")
     assert copy.read_bytes() == content
     assert cli("doctor", "--backup", "", status=2).out == ""
+    assert "SQLite opens only paths that are UTF-8" in cli("doctor", "--backup", b"\xff", status=1).out
     for job_id in submitted:
         cli.wait(job_id)
     eventually(lambda: not processes_of(cli.state))

@@ -1,8 +1,9 @@
-"""What is not understood: status 2, one line on stderr, and nothing left behind (contract, A.0, A.2 and C; O.3)."""
+"""What is not understood: status 2, one line on stderr, and nothing left behind (contract, A.0, A.2 and C; O.3).
+
+The values of flags are the matter of `tests.integration.test_command_line`.
+"""
 
 from __future__ import annotations
-
-import os
 
 import pytest
 
@@ -10,7 +11,6 @@ from tests.support import Cli, processes_of
 
 RUN = ("run",)
 TRUE = ("--", "true")
-NOT_UTF_8 = os.fsdecode(b"\377")
 
 
 @pytest.mark.parametrize(
@@ -39,42 +39,6 @@ NOT_UTF_8 = os.fsdecode(b"\377")
 def test_words_that_are_not_understood(cli: Cli, words: tuple[str | bytes, ...], says: str) -> None:
     assert cli.refuses(*words, status=2, says=says).startswith("invalid command usage: ")
     assert not cli.state.exists()
-
-
-BAD_RUNS: dict[str, list[tuple[str | bytes, ...]]] = {
-    "--name": [("",), (" ",), ("a\nb",), ("\x1b",), (NOT_UTF_8,)],
-    "--group": [("",), (" a",), ("a ",), ("a\tb",), ("a", "--group", "a"), (NOT_UTF_8,)],
-    "--tag": [("",), ("\t",), ("a", "--tag", "a")],
-    "--env": [("",), ("A",), ("=x",), ("1A=x",), ("A-B=x",), ("A B=1",), ("é=1",)],
-    "--unset-env": [("",), ("A=",), ("A B",), ("A", "--env", "A=1")],
-    "--after-success": [("",), (" ",)],
-    "--retries": [("-1",), ("x",), ("1.5",), ("",), ("0b2",), ("9223372036854775808",), ("9223372036854775807",)],
-    "--success-exit-code": [("",), ("a",), ("-1",), ("0x1",), ("1,",), ("1,1",), ("1", "--success-exit-code", "1")],
-    "--retryable-exit-code": [("",), ("-1",), ("3,3",), ("0",), ("7", "--success-exit-code", "7")],
-    "--retry-delay": [("",), ("1",), ("-1s",), ("1y",), ("soon",), ("99999999999h",)],
-    "--run-timeout": [("5",), ("-0s",), ("1 s",)],
-    "--job-timeout": [("x",), ("-5m",)],
-    "--stop-grace": [("10",), ("s",), ("-1ns",)],
-    "--drain-timeout": [("10",), ("-1s",), ("soon",)],
-    "--log-capture": [("out",)],
-    "--log-segment-bytes": [("8EiB",)],
-    "--log-segments": [("2",), ("2", "--log-segment-bytes", "0"), ("65536", "--log-segment-bytes", "1")],
-    "--log-retention": [("-1s",)],
-    "--job-spec": [("",), ("none",)],
-    "--profile": [("",), ("none",)],
-    "--secret-env": [("",), ("A",), ("=x",), ("A=none",)],
-    "--wait": [],
-    "--exit-code": [],
-}
-
-
-@pytest.mark.parametrize("flag", [flag for flag, values in BAD_RUNS.items() if values])
-def test_values_that_are_not_understood_leave_nothing(cli: Cli, flag: str) -> None:
-    """Every refusal comes before anything durable, and the supervisor that was started for it goes away."""
-    for value, *more in BAD_RUNS[flag]:
-        cli.refuses("run", flag, value, *more, *TRUE, status=2, says=flag)
-    assert cli.has_no_job()
-    assert not (cli.state / "logs").exists() or not any((cli.state / "logs").iterdir())
 
 
 def test_requests_that_contradict_the_store_leave_nothing(cli: Cli) -> None:

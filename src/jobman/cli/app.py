@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from jobman.cli.parser import Parsed
 
 _FAILED = 1
+# Of a longer message, so many characters from each end.
+_ENOUGH = 1_000
 # Called by the scripts of ``jobman completion``; the second leaves descriptions out.
 _COMPLETE = ("__complete", "__complete_bare")
 
@@ -43,7 +45,7 @@ def run(words: list[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # a traceback would tell the user nothing
         from jobman.cli.redacting import message  # after a failure
 
-        err(message(_told(error), words))
+        err(_shortened(message(_told(error), words)))
         return error.exit_status if isinstance(error, JobmanError) else _FAILED
 
 
@@ -55,6 +57,11 @@ def _told(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"{error.filename or 'jobman'}: {(error.strerror or str(error)).lower()}"
     return "out of memory" if isinstance(error, MemoryError) else _defect(error)
+
+
+def _shortened(text: str) -> str:
+    """Return a message that a terminal can hold, although it repeats a value of any length."""
+    return text if len(text) <= 2 * _ENOUGH else f"{text[:_ENOUGH]} [...] {text[-_ENOUGH:]}"
 
 
 def _run(parsed: Parsed) -> int:

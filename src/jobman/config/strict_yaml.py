@@ -26,6 +26,8 @@ MAX_DEPTH = 64
 _MAPPING = "tag:yaml.org,2002:map"
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
+_BREAKS = (("U+0085", "\x85"), ("U+2028", "\u2028"), ("U+2029", "\u2029"))
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # The C parser where PyYAML was built with it; the other is slower and reads the same.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -49,6 +51,7 @@ def read(path: str) -> Value:
         InvalidConfigError: its content breaks a rule, with line and column.
     """
     data = _bytes(path)
+    _check_breaks(path, data)
     try:
         _check_shape(path, data)
         node = yaml.compose(data, Loader=_LOADER)
@@ -79,6 +82,16 @@ def _bytes(path: str) -> bytes:
     if len(data) > MAX_BYTES:
         raise InvalidConfigError(where=path, detail=f"is larger than {MAX_BYTES} bytes")
     return data
+
+
+def _check_breaks(path: str, data: bytes) -> None:
+    """Refuse line ends that only YAML 1.1 knows: what every editor shows as one line would be two, with a key more."""
+    text = data.decode("utf-16" if data[:2] in _UTF_16 else "utf-8", "replace")
+    for line, content in enumerate(text.split("\n"), 1):
+        for name, char in _BREAKS:
+            if char in content:
+                detail = f"{name} would end the line here: in text it is written {ascii(char)[1:-1]}, in double quotes"
+                raise InvalidConfigError(where=f"{path}:{line}:{content.index(char) + 1}", detail=detail)
 
 
 def _check_shape(path: str, data: bytes) -> None:

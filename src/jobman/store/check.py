@@ -77,6 +77,8 @@ def back_up(root: str, path: str) -> None:
     """
     if os.path.lexists(path):
         raise BackupError(path=path, detail="exists already: choose another name")
+    if any("\udc80" <= char <= "\udcff" for char in path):
+        raise BackupError(path=path, detail="SQLite opens only paths that are UTF-8")
     unfinished = f"{path}.{os.getpid()}.unfinished"
     try:
         _make_parent(os.path.dirname(path))

@@ -34,3 +34,13 @@ def test_running_out_of_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capf
 
     assert app.run(["list"]) == 1
     assert capfd.readouterr().err == "out of memory\n"
+
+
+def test_a_message_is_no_longer_than_a_terminal_can_hold(capfd: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["list", "--limit", "9" * 100_000]) == 2
+
+    told = capfd.readouterr().err
+    assert told.startswith("invalid command usage: --limit: invalid value '999")
+    assert "9 [...] 9" in told
+    assert told.endswith("': expected an integer, 1 or more\n")
+    assert len(told) < 2_100

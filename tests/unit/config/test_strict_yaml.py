@@ -97,6 +97,13 @@ def test_what_yaml_calls_text_is_read(file: Path, encoding: str) -> None:
         (b"a: 1\nb: \0\n", "2:4: is not text that YAML allows: "),
         ("a: b: c\n", "1:5: mapping values are not allowed"),
         ("\ta: 1\n", "1:1: found character "),
+        (
+            "a: 1\nb: x\u2028c: 2\n",
+            r"2:5: U+2028 would end the line here: in text it is written \u2028, in double quotes",
+        ),
+        ("a: 'x\u2029y'\n", r"1:6: U+2029 would end the line here: in text it is written \u2029"),
+        ("a: 1  #\x85b: 2\n", r"1:8: U+0085 would end the line here: in text it is written \x85"),
+        ("a: 1\u2028b: 2\n".encode("utf-16"), "1:5: U+2028 would end the line here"),
         ("%YAML 9.9\n---\na: 1\n", "1:1: found incompatible YAML document"),
     ],
 )

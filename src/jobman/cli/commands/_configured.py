@@ -125,6 +125,8 @@ def request(parsed: Parsed, stated: Block, directory: str) -> Request:
     """
     if parsed.trailing and parsed.given("job-spec"):
         raise UsageError(detail="run: --job-spec and a command exclude each other; --profile changes a command")
+    if parsed.given("job-spec") and not parsed.value("job-spec"):
+        raise UsageError(detail="--job-spec: the name is empty")
     job = select_job(stated, parsed.value("job-spec"), parsed.value("profile"))
     if not (parsed.trailing or job.get("command")):
         raise UsageError(detail="run: nothing says what to run: give a command, or a profile with one")

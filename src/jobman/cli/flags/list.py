@@ -48,3 +48,4 @@ class COMMAND(Command):
     )
     groups = (("Filters", _FILTERS), ("Pages", _PAGES), ("Output", _OUTPUT))
     exclusive = (("active", "completed"), ("all", "limit"))
+    exits = (0, 1, 2, 3)
