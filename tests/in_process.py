@@ -11,11 +11,12 @@ import pytest
 
 from jobman import handshake
 from jobman.cli.app import run
+from jobman.cli.commands import _backend
 from jobman.clock import SystemClock
 from jobman.config import redaction
 from jobman.model.transitions._change import Now
 from jobman.process.spawn import Detached, pipe_above_standard
-from jobman.service import launch
+from jobman.service import doctor, launch
 from jobman.store import connection
 from jobman.store.commit import commit
 from jobman.store.jobs import load_snapshot
@@ -41,12 +42,14 @@ class InProcess:
     def __init__(self, cli: Cli, monkeypatch: pytest.MonkeyPatch, standing: Mapping[str, str]) -> None:
         self.cli = cli
         self._standing = standing
+        self._opened: list[connection.Store] = []
         for name in [name for name in os.environ if name.startswith(("JOBMAN_", "XDG_"))]:
             monkeypatch.delenv(name)
         for name in ("JOBMAN_STATE_DIR", "HOME"):
             monkeypatch.setenv(name, cli.environment[name])
         monkeypatch.chdir(cli.cwd)
-        monkeypatch.setattr(connection, "open_store", _open_fast)
+        for module in (connection, _backend, doctor):
+            monkeypatch.setattr(module, "open_store", self._open_fast)
         monkeypatch.setattr(launch, "spawn_detached", _nobody)
         monkeypatch.setattr(launch.Candidate, "hand_over", _succeed)
 
@@ -59,13 +62,17 @@ class InProcess:
         """Run ``jobman WORDS``; whatever they are, stderr names no defect, and a document keeps its schema."""
         redaction.configure(dict)
         with _file(stdin) as given, _file() as out, _file() as err:
-            with _standing_for((given, out, err)):
+            with _standing_for((given, out, err)), _closed_at_the_end(self._opened):
                 status = run([self._meant(word) for word in words])
             printed, said = _content(out), _content(err).decode()
         result = Result(status, printed.decode("utf-8", "replace"), said, printed)
         assert not any(failure in said for failure in FAILURES), (words, result)
         check_if_document(words, result.out)
         return result
+
+    def _open_fast(self, root: str) -> connection.Store:
+        self._opened.append(fast_store(Path(root)))
+        return self._opened[-1]
 
     def _meant(self, word: str) -> str:
         for name, other in self._standing.items():
@@ -77,10 +84,6 @@ class InProcess:
         done = self(*words)
         kept = (done.status, done.out, done.err.count("\n"), done.err[-1:]) == (status, "", 1, "\n")
         return [] if kept and says in done.err else [f"{words} is not refused with {status} and {says!r}: {done}"]
-
-
-def _open_fast(root: str) -> connection.Store:
-    return fast_store(Path(root))
 
 
 def _nobody(_argv: tuple[str, ...], _environment: dict[bytes, bytes]) -> Detached:
@@ -103,6 +106,16 @@ def _succeed(candidate: launch.Candidate, root: str, credential: bytes) -> str:
     finally:
         store.close()
     return derived_id(candidate.job_id, "supervisor", 1)
+
+
+@contextmanager
+def _closed_at_the_end(stores: list[connection.Store]) -> Iterator[None]:
+    """Close what a command leaves open, since its process ends with it."""
+    try:
+        yield
+    finally:
+        while stores:
+            stores.pop().close()
 
 
 @contextmanager

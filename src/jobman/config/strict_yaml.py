@@ -72,16 +72,22 @@ def read(path: str) -> Value:
 
 def _bytes(path: str) -> bytes:
     try:
-        # Without waiting: opening a FIFO would, for a writer that may never come.
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ConfigFileError(path=path, detail="is not a regular file")
+        with open(path, "rb", opener=_without_waiting) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigFileError(path=path, detail=(error.strerror or str(error)).lower()) from error
     if len(data) > MAX_BYTES:
         raise InvalidConfigError(where=path, detail=f"is larger than {MAX_BYTES} bytes")
     return data
+
+
+def _without_waiting(path: str, _flags: int) -> int:
+    """Open a regular file; opening a FIFO would wait for a writer that may never come."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise ConfigFileError(path=path, detail="is not a regular file")
 
 
 def _check_breaks(path: str, data: bytes) -> None:
