@@ -84,10 +84,11 @@ def _bytes(path: str) -> bytes:
 def _without_waiting(path: str, _flags: int) -> int:
     """Open a regular file; opening a FIFO would wait for a writer that may never come."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
         return descriptor
     os.close(descriptor)
-    raise ConfigFileError(path=path, detail="is not a regular file")
+    raise ConfigFileError(path=path, detail="is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
 
 
 def _check_breaks(path: str, data: bytes) -> None:

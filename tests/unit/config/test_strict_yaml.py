@@ -159,7 +159,7 @@ def test_what_is_no_regular_file_is_refused_without_waiting(file: Path) -> None:
     os.mkfifo(file)
     before = os.listdir("/proc/self/fd")
     for path in (str(file), "/dev/null", str(file.parent)):
-        with pytest.raises(ConfigFileError, match="is not a regular file") as caught:
+        with pytest.raises(ConfigFileError, match=r"is not a regular file|is a directory") as caught:
             read(path)
         assert caught.value.exit_status == 1
     assert os.listdir("/proc/self/fd") == before
