@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.injection import rows
 from tests.support import (
     Cli,
     assert_no_process,
@@ -43,6 +44,13 @@ def small(tmp_path: Path) -> Iterator[Cli]:
 
 
 def _fill(cli: Cli) -> Path:
+    """Leave no room on the disk, nor in the store's log, which is used again from its beginning."""
+
+    def empties_log() -> bool:
+        rows(cli.state, "PRAGMA wal_checkpoint(TRUNCATE)")
+        return (cli.state / "jobman.db-wal").stat().st_size == 0
+
+    eventually(empties_log)
     filler = cli.state.parent / "fill"
     with filler.open("wb", buffering=0) as file:
         try:
