@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
+import signal
 import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from jobman import process
-from jobman.clock import SystemClock
 from jobman.model.spec import JobSpec
 from jobman.model.waits import Probe, WaitCondition, WaitKind, WaitMode, Waits
-from jobman.policy.conditions import EVALUATION_ERROR
+from jobman.policy.conditions import PROBE_TIMEOUT
 from jobman.supervisor.probes import ProbeContext, ProbeRun
+from jobman.testing import FakeClock
 from tests.integration.submitting import submit_spec
 from tests.support import Cli, eventually, processes_of, supervisor_pids
 
@@ -56,19 +55,24 @@ def test_a_job_runs_when_its_probe_says_so(cli: Cli) -> None:
     assert "last_diagnostic_code" not in shown
 
 
-def test_a_probe_that_cannot_be_identified_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """H.2: an error of the evaluation; neither a child at its gate nor a descriptor stays."""
-
-    def unreadable(pid: int) -> None:
-        raise OSError(errno.ENFILE, os.strerror(errno.ENFILE), f"/proc/{pid}/stat")
-
-    monkeypatch.setattr("jobman.process.inspect", unreadable)
-    before = (process.adopted(os.getpid()), os.listdir("/proc/self/fd"))
-    context = ProbeContext({}, "/", 0o022, lock_fd=10_000, clock=SystemClock(), inherited={})
-    found = ProbeRun(Probe("/bin/true", ()), context).poll()
-    assert found is not None
-    assert found.code == EVALUATION_ERROR
-    assert (process.adopted(os.getpid()), os.listdir("/proc/self/fd")) == before
+def test_a_probe_that_survives_its_kill_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D30, C4: one that hangs in the kernel, as on a file server that is away, must not hold the supervisor's loop."""
+    clock, killed = FakeClock(), list[int]()
+    monkeypatch.setattr("jobman.supervisor.probes.os.killpg", lambda pid, _signal: killed.append(pid))
+    context = ProbeContext({}, "/", 0o022, lock_fd=10_000, clock=clock, inherited={})
+    open_before = os.listdir("/proc/self/fd")
+    probe = ProbeRun(Probe("/bin/sleep", ("60",), timeout_ns=SECOND), context)
+    clock.advance(SECOND)
+    found = probe.poll()
+    try:
+        assert found is not None
+        assert found.code == PROBE_TIMEOUT
+        assert (len(killed), probe.pids()) == (1, [])
+        assert os.listdir("/proc/self/fd") == open_before
+    finally:
+        monkeypatch.undo()
+        os.kill(killed[0], signal.SIGKILL)
+        os.waitpid(killed[0], 0)
 
 
 def test_a_cancellation_does_not_wait_for_a_probe(cli: Cli) -> None:

@@ -204,7 +204,7 @@ class Observer:
         """Look at probes, and reap what they, or earlier runs, have left to us: days may pass (field case 10)."""
         if waiting is not None:
             waiting.look()
-        if waiting is not None or self.snapshot.job.counters.runs:
+        if self.spec.waits.conditions or self.snapshot.job.counters.runs:
             try:
                 process.reap_adopted(_NO_RUN, helpers=() if waiting is None else waiting.pids())
             except OSError:

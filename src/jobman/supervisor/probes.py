@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jobman.clock import Clock
-    from jobman.model.identity import ProcessIdentity
     from jobman.model.waits import Probe
     from jobman.process import GatedChild
 
@@ -53,7 +52,6 @@ class ProbeRun:
         self._clock = context.clock
         self._deadline_ns = context.clock.monotonic_ns() + probe.timeout_ns
         self._child: GatedChild | None = None
-        self._identity: ProcessIdentity | None = None
         self._pipes: set[int] = set()
         self._result_fd: int | None = None
         self._result: Evaluation | None = None
@@ -121,13 +119,8 @@ class ProbeRun:
         self._child = child
         self._pipes = {child.stdout_fd, child.stderr_fd}
         self._result_fd = child.result_fd
-        try:
-            self._identity = process.inspect(child.pid)
-        except OSError:
-            process.close_gate(child)
-            self._end(self._error())
-        else:
-            process.open_gate(child)
+        # Nothing is recorded of a probe that its start would have to wait for.
+        process.open_gate(child)
 
     def _drain(self) -> None:
         for descriptor in tuple(self._pipes):
@@ -170,9 +163,13 @@ class ProbeRun:
         self._result = result
         if child is None:
             return result
-        if self._identity is not None:
-            process.signal_group(self._identity, signal.SIGKILL)
-        os.waitpid(child.pid, 0)
+        try:
+            os.killpg(child.pid, signal.SIGKILL)  # nobody has reaped its leader yet: the group is its own
+        except OSError:
+            pass  # gone, or another user's by now
+        # Not waited for: it may hang in the kernel for as long as the file server it asks is away. Whoever reaps what
+        # is left to this supervisor takes it when it ends.
+        process.reap(child.pid)
         for descriptor in (*self._pipes, self._result_fd, child.pidfd):
             if descriptor is not None:
                 os.close(descriptor)
