@@ -13,6 +13,7 @@ import stat
 
 from jobman import __version__
 from jobman.model.canonical import dump
+from jobman.private import make_directory
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Cache:
     def _make_room(self) -> None:
         """Make the directory, and empty it of our files when there are too many: each run may name another file."""
         try:
-            os.mkdir(self._directory, 0o700)
+            make_directory(self._directory)
         except FileExistsError:
             pass
         kept = [name for name in os.listdir(self._directory) if name.startswith(_PREFIX)]

@@ -13,9 +13,9 @@ import sys
 from hashlib import sha256
 
 from jobman.errors import EndpointError
+from jobman.private import DIRECTORY_MODE, FILE_MODE, make_directory
 
 _LONGEST = 100
-_PRIVATE = 0o700
 _BACKLOG = 128
 _PEER_SIZE = 12
 
@@ -53,7 +53,7 @@ def listen(path: str) -> socket.socket:
         _prepare_directory(os.path.dirname(path))
         remove(path)
         listener.bind(path)
-        os.chmod(path, 0o600)
+        os.chmod(path, FILE_MODE)
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
@@ -112,8 +112,7 @@ def _fits(path: str) -> bool:
 
 def _prepare_directory(path: str) -> None:
     try:
-        os.mkdir(path, _PRIVATE)
-        os.chmod(path, _PRIVATE)  # a umask may take away even what the owner needs
+        make_directory(path)
     except FileExistsError:
         pass
     status = os.lstat(path)
@@ -122,12 +121,12 @@ def _prepare_directory(path: str) -> None:
     if status.st_uid != os.geteuid():
         raise EndpointError(path=path, detail=f"belongs to user {status.st_uid}, not to you")
     mode = stat.S_IMODE(status.st_mode)
-    if mode != _PRIVATE and _is_private(os.path.dirname(path)):
-        os.chmod(path, _PRIVATE)  # nobody else could come here anyway
-    elif mode != _PRIVATE:
+    if mode != DIRECTORY_MODE and _is_private(os.path.dirname(path)):
+        os.chmod(path, DIRECTORY_MODE)  # nobody else could come here anyway
+    elif mode != DIRECTORY_MODE:
         raise EndpointError(path=path, detail=f"is not private (mode {mode:04o}); chmod 700 makes it so")
 
 
 def _is_private(path: str) -> bool:
     status = os.lstat(path)
-    return status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) == _PRIVATE
+    return status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) == DIRECTORY_MODE

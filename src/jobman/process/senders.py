@@ -11,6 +11,7 @@ import os
 import sys
 
 import jobman
+from jobman.private import open_file
 from jobman.process.spawn import ALL_SIGNALS, package_roots, submitter_environment, without_run
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
@@ -49,10 +50,8 @@ def take_place(root: str, places: Iterable[int]) -> tuple[int, int] | None:
         OSError: the directory cannot be used.
     """
     for place in places:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(f"{root}/run/deliver-{place}.lock", flags, 0o600)
+        descriptor = open_file(f"{root}/run/deliver-{place}.lock", os.O_RDWR | os.O_CREAT)
         try:
-            os.fchmod(descriptor, 0o600)  # a umask may take away even what the owner needs
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)

@@ -10,8 +10,9 @@ import os
 import apsw
 
 from jobman.errors import BackupError
+from jobman.private import open_file
 from jobman.store.connection import read_only_address
-from jobman.store.safety import DATABASE
+from jobman.store.safety import DATABASE, make_directories
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def back_up(root: str, path: str) -> None:
         raise BackupError(path=path, detail="SQLite opens only paths that are UTF-8")
     unfinished = f"{path}.{os.getpid()}.unfinished"
     try:
-        _make_parent(os.path.dirname(path))
-        _create_private(unfinished)
+        make_directories(os.path.dirname(path))
+        os.close(open_file(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         _copy(root, unfinished)
         _publish(unfinished, path)
     except apsw.Error as error:
@@ -157,23 +158,6 @@ def _integrity(connection: apsw.Connection) -> tuple[str, ...]:
         return ("it holds text that is not UTF-8",)
     # One row may hold several lines; the first says what it is about.
     return tuple(str(row[0]).replace("\n", ": ") for row in rows)
-
-
-def _make_parent(directory: str) -> None:
-    missing = []
-    while not os.path.isdir(directory):
-        missing.append(directory)
-        directory = os.path.dirname(directory)
-    for path in reversed(missing):
-        os.mkdir(path, 0o700)
-
-
-def _create_private(path: str) -> None:
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.fchmod(descriptor, 0o600)  # a umask may take away even what the owner needs
-    finally:
-        os.close(descriptor)
 
 
 def _copy(root: str, path: str) -> None:

@@ -12,6 +12,7 @@ import os
 import apsw
 
 from jobman.errors import StateDirectoryError, StoreBusyError, StoreFailureError, StoreFileError, StoreForeignError
+from jobman.private import open_file
 from jobman.store.migrations import ensure_schema
 from jobman.store.safety import (
     DATABASE,
@@ -204,11 +205,9 @@ def _wait_for_others(attempt: int) -> bool:
 def _create_database_file(path: str) -> None:
     # SQLite would create it with the umask's mode; ours is private from its first moment (field case 29).
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        os.close(open_file(path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
     except FileExistsError:
         return
-    os.fchmod(descriptor, 0o600)  # a umask may take away even what the owner needs
-    os.close(descriptor)
 
 
 def _file_identity(path: str) -> tuple[int, int] | None:

@@ -10,10 +10,9 @@ import os
 from stat import S_IMODE, S_ISDIR, S_ISREG
 
 from jobman.errors import StateDirectoryError, StoreFileError
+from jobman.private import DIRECTORY_MODE, FILE_MODE, make_directory
 
 _OTHERS = 0o077
-_PRIVATE = 0o700
-_OWNER = 0o600
 _REMOTE_TYPES = frozenset(("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "coda", "afs", "fuse", "fuseblk"))
 DATABASE = "jobman.db"
 _SIDECARS = ("jobman.db-wal", "jobman.db-shm")
@@ -33,7 +32,7 @@ def prepare_state_directory(path: str) -> str:
         raise StateDirectoryError(path=ascii(path), detail="the path is not valid UTF-8") from None
     root = os.path.realpath(path)
     try:
-        _make_directories(root)
+        make_directories(root)
         _check_directory(root)
         _check_file_system(root)
     except OSError as error:
@@ -44,8 +43,7 @@ def prepare_state_directory(path: str) -> str:
 def make_private_directory(path: str) -> None:
     """Create a directory of ours inside the state root; one that exists already is fine."""
     try:
-        os.mkdir(path, _PRIVATE)
-        os.chmod(path, _PRIVATE)  # a umask may take away even what the owner needs
+        make_directory(path)
     except FileExistsError:
         if not S_ISDIR(os.lstat(path).st_mode):
             raise StoreFileError(path=path, detail="is not a directory") from None
@@ -77,23 +75,27 @@ def repair_sidecars(root: str) -> None:
     for name in _SIDECARS:
         path = f"{root}/{name}"
         try:
-            if os.lstat(path).st_mode & _OWNER != _OWNER:
-                os.chmod(path, _OWNER)
+            if os.lstat(path).st_mode & FILE_MODE != FILE_MODE:
+                os.chmod(path, FILE_MODE)
         except OSError:
             pass  # a missing one is fine, and one that is not ours has been refused
 
 
-def _make_directories(root: str) -> None:
+def make_directories(path: str) -> None:
+    """Make a directory and those above it that are missing.
+
+    Raises:
+        OSError: the file system refuses.
+    """
     missing = []
-    while not os.path.isdir(root):
-        missing.append(root)
-        root = os.path.dirname(root)
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
     for path in reversed(missing):
         try:
-            os.mkdir(path, _PRIVATE)
-            os.chmod(path, _PRIVATE)  # a umask may take away even what the owner needs
+            make_directory(path)
         except FileExistsError:
-            pass  # another first command was quicker; what it made is checked like any other
+            pass  # somebody else was quicker; what they made is checked like any other
 
 
 def _check_directory(root: str) -> None:
@@ -102,10 +104,10 @@ def _check_directory(root: str) -> None:
         raise StateDirectoryError(path=root, detail="is not a directory")
     if status.st_uid != os.geteuid():
         raise StateDirectoryError(path=root, detail=f"belongs to user {status.st_uid}, not to you")
-    if S_IMODE(status.st_mode) == _PRIVATE:
+    if S_IMODE(status.st_mode) == DIRECTORY_MODE:
         return
     if not os.listdir(root):
-        os.chmod(root, _PRIVATE)
+        os.chmod(root, DIRECTORY_MODE)
     elif status.st_mode & _OTHERS:
         mode = S_IMODE(status.st_mode)
         raise StateDirectoryError(

@@ -11,6 +11,7 @@ import fcntl
 import os
 
 from jobman.errors import StoreBusyError, StoreFailureError
+from jobman.private import open_file
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
@@ -56,13 +57,10 @@ class WriterLock:
             self._descriptor = -1
 
     def _open(self) -> int:
-        flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            descriptor = os.open(self._path, flags, 0o600)
-            os.fchmod(descriptor, 0o600)  # a umask may take away even what the owner needs
+            return open_file(self._path, os.O_CREAT | os.O_RDWR)
         except OSError as error:
             raise StoreFailureError(detail=f"{self._path}: {(error.strerror or str(error)).lower()}") from error
-        return descriptor
 
 
 class Write:

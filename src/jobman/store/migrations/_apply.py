@@ -7,6 +7,7 @@ import time
 from hashlib import sha256
 
 from jobman.errors import StoreFailureError, StoreForeignError
+from jobman.private import open_file
 from jobman.store.migrations import APPLICATION_ID, MIGRATIONS, check_history
 from jobman.store.safety import DATABASE, make_private_directory
 from jobman.store.transaction import SUPERVISOR_PATIENCE_NS
@@ -109,7 +110,7 @@ def _back_up(store: Store, version: int) -> None:
     make_private_directory(f"{store.root}/backups")
     path = f"{store.root}/backups/jobman-schema-{version}-{time.time_ns()}.db"  # noqa: TID251  # names a file
     # Created private from its first moment; SQLite accepts an empty file.
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    os.close(open_file(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     source = apsw.Connection(f"{store.root}/{DATABASE}", flags=apsw.SQLITE_OPEN_READONLY)
     try:
         source.execute("VACUUM INTO ?", (path,)).fetchall()
