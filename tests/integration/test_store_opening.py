@@ -36,8 +36,10 @@ def filled(state: Path) -> Path:
 
 
 def _refused(state: Path | str, kind: type[JobmanError], words: str) -> str:
+    before = os.listdir("/proc/self/fd")
     with pytest.raises(kind, match=words) as caught:
         open_store(str(state)).close()
+    assert os.listdir("/proc/self/fd") == before, "it was left open"
     message = str(caught.value)
     assert caught.value.exit_status == 1
     assert message.startswith(("open job manager: ", "the store cannot be used: "))

@@ -118,10 +118,7 @@ def open_store(path: str) -> Store:
     except OSError as error:
         raise StateDirectoryError(path=root, detail=(error.strerror or str(error)).lower()) from error
     repair_sidecars(root)
-    store = Store(root, _connect(f"{root}/{DATABASE}"), read_only=False)
-    ensure_schema(store)
-    check_database_files(root)
-    return store
+    return _accepted(Store(root, _connect(f"{root}/{DATABASE}"), read_only=False))
 
 
 def open_existing(path: str) -> Store:
@@ -141,10 +138,7 @@ def open_existing(path: str) -> Store:
     if not os.access(root, os.W_OK):
         return _open_read_only(root)
     # Not opened read-only: such a connection makes the files beside the database, too, but cannot remove them again.
-    store = Store(root, _connect(database), read_only=True)
-    store.execute("PRAGMA query_only=ON; PRAGMA busy_timeout=0")
-    ensure_schema(store)
-    return store
+    return _accepted(Store(root, _connect(database), read_only=True), "PRAGMA query_only=ON; PRAGMA busy_timeout=0")
 
 
 def translate(error: apsw.Error, path: str) -> StoreBusyError | StoreFailureError | StoreForeignError:
@@ -165,8 +159,19 @@ def _open_read_only(root: str) -> Store:
         detail = "the directory is read-only and the last writer left a -wal file that has to be merged first"
         raise StoreFileError(path=database, detail=detail)
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    store = Store(root, _connect(read_only_address(database), flags), read_only=True)
-    ensure_schema(store)
+    return _accepted(Store(root, _connect(read_only_address(database), flags), read_only=True))
+
+
+def _accepted(store: Store, pragmas: str = "") -> Store:
+    """Return a store whose schema is ours, after having brought it to the present version; close one that is not."""
+    try:
+        if pragmas:
+            store.execute(pragmas)
+        ensure_schema(store)
+        check_database_files(store.root)
+    except BaseException:
+        store.close()
+        raise
     return store
 
 
@@ -178,6 +183,7 @@ def read_only_address(path: str) -> str:
 
 
 def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    connection = None
     try:
         connection = apsw.Connection(path, flags=flags)
         # First, before any pragma: the pragmas themselves may meet somebody else's lock.
@@ -185,6 +191,8 @@ def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connect
         connection.execute("PRAGMA foreign_keys=ON").fetchall()
         connection.execute("PRAGMA synchronous=FULL").fetchall()
     except apsw.Error as error:
+        if connection is not None:
+            connection.close()
         raise translate(error, path) from error
     return connection
 
