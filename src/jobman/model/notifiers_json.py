@@ -17,7 +17,7 @@ from jobman.model.notifiers import (
 )
 from jobman.model.scalars import format_duration, parse_duration
 from jobman.model.secrets import secrets_document, secrets_from
-from jobman.model.strict import Reader, strings
+from jobman.model.strict import Reader, strings, texts
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,10 +68,9 @@ def subscriptions_from(values: list[object]) -> tuple[Subscription, ...]:
     """Return what `subscription_documents` made."""
     found = []
     for value in values:
-        reader = Reader(value)
-        events = tuple(NotifyEvent(word) for word in strings(reader.take("events", list)))
-        found.append(Subscription(reader.take("notifier", str), events))
-        reader.finish()
+        with Reader(value) as reader:
+            events = tuple(NotifyEvent(word) for word in strings(reader.take("events", list)))
+            found.append(Subscription(reader.take("notifier", str), events))
     return tuple(found)
 
 
@@ -82,29 +81,31 @@ def notifiers_from(values: list[object]) -> tuple[Notifier, ...]:
 
 def notifier_from(value: object) -> Notifier:
     """Return what `notifier_document` made."""
-    reader = Reader(value)
-    retry = Reader(reader.take("retry", dict))
-    budget = reader.take_optional("budget", str)
-    kind = reader.take("kind", str)
-    command, http, smtp = (reader.take_optional(name, dict) for name in ("command", "http", "smtp"))
-    notifier = Notifier(
-        name=reader.take("name", str),
-        command=None if command is None else _command(command),
-        http=None if http is None else _http(http),
-        smtp=None if smtp is None else _smtp(smtp),
-        timeout_ns=parse_duration(reader.take("timeout", str)),
-        budget_ns=DEFAULT_BUDGET_NS if budget is None else parse_duration(budget),
-        retry=RetryPolicy(
-            retry.take("max_attempts", int),
-            parse_duration(retry.take("delay", str)),
-            parse_duration(retry.take("max_delay", str)),
-        ),
-    )
-    for remaining in (reader, retry):
-        remaining.finish()
+    with Reader(value) as reader:
+        budget = reader.take_optional("budget", str)
+        kind = reader.take("kind", str)
+        command, http, smtp = (reader.take_optional(name, dict) for name in ("command", "http", "smtp"))
+        notifier = Notifier(
+            name=reader.take("name", str),
+            command=None if command is None else _command(command),
+            http=None if http is None else _http(http),
+            smtp=None if smtp is None else _smtp(smtp),
+            timeout_ns=parse_duration(reader.take("timeout", str)),
+            budget_ns=DEFAULT_BUDGET_NS if budget is None else parse_duration(budget),
+            retry=_retry(reader.take("retry", dict)),
+        )
     # The kind says what the target says already; another one is refused like an unknown member.
     Reader({"kind": kind}).expect({"kind": notifier.kind.value})
     return notifier
+
+
+def _retry(value: object) -> RetryPolicy:
+    with Reader(value) as reader:
+        return RetryPolicy(
+            reader.take("max_attempts", int),
+            parse_duration(reader.take("delay", str)),
+            parse_duration(reader.take("max_delay", str)),
+        )
 
 
 def _command_document(command: CommandTarget) -> Document:
@@ -165,54 +166,43 @@ def _placed(reader: Reader, name: str) -> SecretVariable | None:
     return None if place is None else secrets_from({name: place})[0]
 
 
-def _texts(values: Document) -> tuple[tuple[str, str], ...]:
-    strings(list(values.values()))
-    return tuple(sorted(values.items()))
-
-
 def _command(value: object) -> CommandTarget:
-    reader = Reader(value)
-    command = CommandTarget(
-        executable=reader.take("executable", str),
-        arguments=strings(reader.take("arguments", list)),
-        assignments=_texts(reader.take("environment", dict)),
-        secrets=secrets_from(reader.take("secret_environment", dict)),
-        output_limit=reader.take("output_limit", int),
-        working_directory=reader.take_optional("working_directory", str) or "",
-    )
-    reader.finish()
-    return command
+    with Reader(value) as reader:
+        return CommandTarget(
+            executable=reader.take("executable", str),
+            arguments=strings(reader.take("arguments", list)),
+            assignments=texts(reader.take("environment", dict)),
+            secrets=secrets_from(reader.take("secret_environment", dict)),
+            output_limit=reader.take("output_limit", int),
+            working_directory=reader.take_optional("working_directory", str) or "",
+        )
 
 
 def _http(value: object) -> HttpTarget:
-    reader = Reader(value)
-    reader.expect({"response_limit": RESPONSE_LIMIT})
-    http = HttpTarget(
-        url=reader.take("url", str),
-        headers=_texts(reader.take("headers", dict)),
-        secret_headers=secrets_from(reader.take("secret_headers", dict)),
-        signing_secret=_placed(reader, _SIGNING),
-        signature_header=reader.take_optional("signature_header", str) or "",
-        allow_http=reader.take("allow_insecure_http", bool),
-        allow_private=reader.take("allow_private_network", bool),
-        follow_redirects=reader.take("follow_redirects", bool),
-    )
-    reader.finish()
-    return http
+    with Reader(value) as reader:
+        reader.expect({"response_limit": RESPONSE_LIMIT})
+        return HttpTarget(
+            url=reader.take("url", str),
+            headers=texts(reader.take("headers", dict)),
+            secret_headers=secrets_from(reader.take("secret_headers", dict)),
+            signing_secret=_placed(reader, _SIGNING),
+            signature_header=reader.take_optional("signature_header", str) or "",
+            allow_http=reader.take("allow_insecure_http", bool),
+            allow_private=reader.take("allow_private_network", bool),
+            follow_redirects=reader.take("follow_redirects", bool),
+        )
 
 
 def _smtp(value: object) -> SmtpTarget:
-    reader = Reader(value)
-    reader.expect({"message_limit": MESSAGE_LIMIT})
-    smtp = SmtpTarget(
-        address=reader.take("address", str),
-        sender=reader.take("from", str),
-        recipients=strings(reader.take("to", list)),
-        mode=TlsMode(reader.take("mode", str)),
-        username=reader.take_optional("username", str) or "",
-        password=_placed(reader, _PASSWORD),
-        subject_prefix=reader.take_optional("subject_prefix", str) or "",
-        server_name=reader.take_optional("server_name", str) or "",
-    )
-    reader.finish()
-    return smtp
+    with Reader(value) as reader:
+        reader.expect({"message_limit": MESSAGE_LIMIT})
+        return SmtpTarget(
+            address=reader.take("address", str),
+            sender=reader.take("from", str),
+            recipients=strings(reader.take("to", list)),
+            mode=TlsMode(reader.take("mode", str)),
+            username=reader.take_optional("username", str) or "",
+            password=_placed(reader, _PASSWORD),
+            subject_prefix=reader.take_optional("subject_prefix", str) or "",
+            server_name=reader.take_optional("server_name", str) or "",
+        )

@@ -56,7 +56,6 @@ def secrets_from(document: Document) -> tuple[SecretVariable, ...]:
     """Return what `secrets_document` made, in the order of the names."""
     found = []
     for name, value in sorted(document.items()):
-        reader = Reader(value)
-        found.append(SecretVariable(name, reader.take("provider", str), reader.take("name", str)))
-        reader.finish()
+        with Reader(value) as reader:
+            found.append(SecretVariable(name, reader.take("provider", str), reader.take("name", str)))
     return tuple(found)

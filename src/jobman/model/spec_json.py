@@ -28,16 +28,13 @@ from jobman.model.spec import (
     Timeouts,
     validate,
 )
-from jobman.model.strict import Reader, integers, strings, unique
+from jobman.model.strict import Reader, integers, strings, texts, unique
 from jobman.model.waits_json import waits_from, waits_members
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from jobman.model.notifiers import Notifier, Subscription
-
-    Document = dict[str, Any]
+    from jobman.model.strict import Document
 
 SCHEMA_VERSION = 2
 
@@ -186,13 +183,17 @@ def _delay_document(delay: Delay) -> Document:
 
 
 def _from_document(value: object) -> JobSpec:
-    reader = Reader(value)
-    reader.expect({"schema_version": SCHEMA_VERSION})
-    policy = Reader(reader.take("execution_policy", dict))
-    policy.expect(_unused())
-    concurrency = Reader(policy.take("concurrency", dict))
+    with Reader(value) as reader:
+        reader.expect({"schema_version": SCHEMA_VERSION})
+        with Reader(reader.take("execution_policy", dict)) as policy:
+            policy.expect(_unused())
+            return _specification(reader, policy)
+
+
+def _specification(reader: Reader, policy: Reader) -> JobSpec:
     subscriptions, notifiers = _told(policy.take("notifications", list), policy.take("notifier_definitions", list))
-    spec = JobSpec(
+    pool, slots = _concurrency(policy.take("concurrency", dict))
+    return JobSpec(
         executable=reader.take("executable", str),
         arguments=strings(reader.take("arguments", list)),
         working_directory=reader.take("working_directory", str),
@@ -209,8 +210,8 @@ def _from_document(value: object) -> JobSpec:
             job_ns=parse_duration(policy.take("job_timeout", str)),
         ),
         dependencies=tuple(_dependency(item) for item in policy.take("dependencies", list)),
-        slots=concurrency.take("slots", int),
-        pool=concurrency.take_optional("pool", str),
+        slots=slots,
+        pool=pool,
         waits=waits_from(policy),
         tags=strings(policy.take("tags", list)),
         groups=strings(policy.take("groups", list)),
@@ -219,9 +220,11 @@ def _from_document(value: object) -> JobSpec:
         subscriptions=subscriptions,
         notifiers=notifiers,
     )
-    for remaining in (reader, policy, concurrency):
-        remaining.finish()
-    return spec
+
+
+def _concurrency(value: object) -> tuple[str | None, int]:
+    with Reader(value) as reader:
+        return reader.take_optional("pool", str), reader.take("slots", int)
 
 
 def _told(
@@ -235,93 +238,75 @@ def _told(
 
 
 def _environment(value: object, secrets: Document) -> Environment:
-    reader = Reader(value)
-    reader.expect({"inheritance": "submission"})
-    assignments = reader.take("set", dict)
-    strings(list(assignments.values()))
-    settings = tuple(sorted(assignments.items()))
-    environment = Environment(settings, strings(reader.take("unset", list)), secrets_from(secrets))
-    reader.finish()
-    return environment
+    with Reader(value) as reader:
+        reader.expect({"inheritance": "submission"})
+        settings = texts(reader.take("set", dict))
+        return Environment(settings, strings(reader.take("unset", list)), secrets_from(secrets))
 
 
 def _stop(value: object) -> StopPolicy:
-    reader = Reader(value)
-    drain = reader.take_optional("drain_timeout", str)
-    stop = StopPolicy(
-        grace_ns=parse_duration(reader.take("grace_period", str)),
-        force_after_grace=reader.take("force_after_grace", bool),
-        drain_ns=DEFAULT_DRAIN_TIMEOUT_NS if drain is None else parse_duration(drain),
-        leave_descendants=reader.take_optional("leave_descendants", bool) or False,
-    )
-    reader.finish()
-    return stop
+    with Reader(value) as reader:
+        drain = reader.take_optional("drain_timeout", str)
+        return StopPolicy(
+            grace_ns=parse_duration(reader.take("grace_period", str)),
+            force_after_grace=reader.take("force_after_grace", bool),
+            drain_ns=DEFAULT_DRAIN_TIMEOUT_NS if drain is None else parse_duration(drain),
+            leave_descendants=reader.take_optional("leave_descendants", bool) or False,
+        )
 
 
 def _limit(value: object) -> Limit:
-    reader = Reader(value)
-    unlimited = reader.take("unlimited", bool)
-    limit = Limit(None if unlimited else reader.take("value", int))
-    reader.finish()
-    return limit
+    with Reader(value) as reader:
+        unlimited = reader.take("unlimited", bool)
+        return Limit(None if unlimited else reader.take("value", int))
 
 
 def _completion(value: object) -> Completion:
-    reader = Reader(value)
-    abort_at = reader.take_optional("retry_abort_at", str)
-    completion = Completion(
-        max_runs=_limit(reader.take("max_runs", dict)),
-        success_target=_limit(reader.take("success_target", dict)),
-        failure_limit=_limit(reader.take("failure_limit", dict)),
-        retry_abort_at_ns=None if abort_at is None else parse_timestamp(abort_at),
-    )
-    reader.finish()
-    return completion
+    with Reader(value) as reader:
+        abort_at = reader.take_optional("retry_abort_at", str)
+        return Completion(
+            max_runs=_limit(reader.take("max_runs", dict)),
+            success_target=_limit(reader.take("success_target", dict)),
+            failure_limit=_limit(reader.take("failure_limit", dict)),
+            retry_abort_at_ns=None if abort_at is None else parse_timestamp(abort_at),
+        )
 
 
 def _classification(value: object) -> Classification:
-    reader = Reader(value)
-    reader.expect({"retryable_platform_reasons": None, "retry_cancellation": False})
-    codes = reader.take("success_exit_codes", (list, type(None)))
-    ranges = reader.take("retryable_exit_codes", (list, type(None)))
-    signals = reader.take("retryable_signals", (list, type(None)))
-    classification = Classification(
-        success_codes=None if codes is None else integers(codes),
-        retryable_codes=None if ranges is None else tuple(_range(one) for one in ranges),
-        retry_timeout=reader.take("retry_timeout", bool),
-        retry_start_failure=reader.take("retry_start_failure", bool),
-        retryable_signals=None if signals is None else strings(signals),
-    )
-    reader.finish()
-    return classification
+    with Reader(value) as reader:
+        reader.expect({"retryable_platform_reasons": None, "retry_cancellation": False})
+        codes = reader.take("success_exit_codes", (list, type(None)))
+        ranges = reader.take("retryable_exit_codes", (list, type(None)))
+        signals = reader.take("retryable_signals", (list, type(None)))
+        return Classification(
+            success_codes=None if codes is None else integers(codes),
+            retryable_codes=None if ranges is None else tuple(_range(one) for one in ranges),
+            retry_timeout=reader.take("retry_timeout", bool),
+            retry_start_failure=reader.take("retry_start_failure", bool),
+            retryable_signals=None if signals is None else strings(signals),
+        )
 
 
 def _range(value: object) -> ExitCodeRange:
-    reader = Reader(value)
-    codes = ExitCodeRange(reader.take("First", int), reader.take("Last", int))
-    reader.finish()
-    return codes
+    with Reader(value) as reader:
+        return ExitCodeRange(reader.take("First", int), reader.take("Last", int))
 
 
 def _delay(value: object) -> Delay:
-    reader = Reader(value)
-    cap = reader.take("max_delay", (str, type(None)))
-    delay = Delay(
-        base_ns=parse_duration(reader.take("base", str)),
-        backoff=Backoff(reader.take("backoff", str)),
-        exponential_base=reader.take("exponential_base", int),
-        max_delay_ns=None if cap is None else parse_duration(cap),
-        jitter_ns=parse_duration(reader.take("jitter", str)),
-    )
-    reader.finish()
-    return delay
+    with Reader(value) as reader:
+        cap = reader.take("max_delay", (str, type(None)))
+        return Delay(
+            base_ns=parse_duration(reader.take("base", str)),
+            backoff=Backoff(reader.take("backoff", str)),
+            exponential_base=reader.take("exponential_base", int),
+            max_delay_ns=None if cap is None else parse_duration(cap),
+            jitter_ns=parse_duration(reader.take("jitter", str)),
+        )
 
 
 def _dependency(value: object) -> Dependency:
-    reader = Reader(value)
-    dependency = Dependency(reader.take("job_id", str), reader.take("predicate", str))
-    reader.finish()
-    return dependency
+    with Reader(value) as reader:
+        return Dependency(reader.take("job_id", str), reader.take("predicate", str))
 
 
 def _logging(policy: Reader) -> Logging:

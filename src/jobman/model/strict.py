@@ -7,18 +7,29 @@ from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, Self
 
     Document = dict[str, Any]
 
 
 class Reader:
-    """Takes the members of one object; what is left at the end is unknown."""
+    """Takes the members of one object in a ``with`` statement; what is left at its end is unknown, and refused.
+
+    Raises:
+        InvalidSpecError: it is no object, or has a member that nobody took.
+    """
 
     def __init__(self, value: object) -> None:
         if not isinstance(value, dict):
             raise InvalidSpecError(detail=f"stored document: expected an object, found {type(value).__name__}")
         self._members: Document = dict(value)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self._members:
+            raise InvalidSpecError(detail=f"stored document: unknown member {min(self._members)}")
 
     def take(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """Remove and return a member that must exist and be of ``kind``; bool is no int here."""
@@ -38,11 +49,6 @@ class Reader:
             if found != value or type(found) is not type(value):
                 raise InvalidSpecError(detail=f"stored document: {name} asks for what this version does not offer")
 
-    def finish(self) -> None:
-        """Refuse what nobody took."""
-        if self._members:
-            raise InvalidSpecError(detail=f"stored document: unknown member {min(self._members)}")
-
 
 def unique(pairs: list[tuple[str, object]]) -> Document:
     """Return the members of an object, refusing a duplicate key; for ``json.loads(object_pairs_hook=…)``."""
@@ -57,6 +63,12 @@ def strings(values: list[object]) -> tuple[str, ...]:
     if not all(isinstance(value, str) for value in values):
         raise InvalidSpecError(detail="stored document: expected text")
     return tuple(str(value) for value in values)
+
+
+def texts(document: Document) -> tuple[tuple[str, str], ...]:
+    """Return the members of an object that must hold text only, by name."""
+    strings(list(document.values()))
+    return tuple(sorted(document.items()))
 
 
 def integers(values: list[object]) -> tuple[int, ...]:

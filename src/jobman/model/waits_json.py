@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
 from jobman.model.secrets import secrets_document, secrets_from
-from jobman.model.strict import Reader, strings
+from jobman.model.strict import Reader, strings, texts
 from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits
 from jobman.values import TYPE_CHECKING
 
@@ -57,39 +57,33 @@ def _probe_document(probe: Probe) -> Document:
 
 
 def _condition(value: object) -> WaitCondition:
-    reader = Reader(value)
-    until = reader.take_optional("until", str)
-    abort_at = reader.take_optional("abort_at", str)
-    file_kind = reader.take_optional("file_kind", str)
-    probe = reader.take_optional("probe", dict)
-    condition = WaitCondition(
-        kind=WaitKind(reader.take("kind", str)),
-        until_ns=None if until is None else parse_timestamp(until),
-        delay_ns=parse_duration(reader.take("delay", str)),
-        path=reader.take_optional("path", str),
-        file_kind=None if file_kind is None else FileKind(file_kind),
-        probe=None if probe is None else _probe(probe),
-        poll_interval_ns=parse_duration(reader.take("poll_interval", str)),
-        abort_at_ns=None if abort_at is None else parse_timestamp(abort_at),
-    )
-    reader.finish()
-    return condition
+    with Reader(value) as reader:
+        until = reader.take_optional("until", str)
+        abort_at = reader.take_optional("abort_at", str)
+        file_kind = reader.take_optional("file_kind", str)
+        probe = reader.take_optional("probe", dict)
+        return WaitCondition(
+            kind=WaitKind(reader.take("kind", str)),
+            until_ns=None if until is None else parse_timestamp(until),
+            delay_ns=parse_duration(reader.take("delay", str)),
+            path=reader.take_optional("path", str),
+            file_kind=None if file_kind is None else FileKind(file_kind),
+            probe=None if probe is None else _probe(probe),
+            poll_interval_ns=parse_duration(reader.take("poll_interval", str)),
+            abort_at_ns=None if abort_at is None else parse_timestamp(abort_at),
+        )
 
 
 def _probe(value: object) -> Probe:
-    reader = Reader(value)
-    assignments = reader.take("environment", dict)
-    strings(list(assignments.values()))
-    probe = Probe(
-        executable=reader.take("executable", str),
-        arguments=strings(reader.take("arguments", list)),
-        working_directory=reader.take("working_directory", str),
-        assignments=tuple(sorted(assignments.items())),
-        removals=strings(reader.take("unset_environment", list)),
-        timeout_ns=parse_duration(reader.take("timeout", str)),
-        output_limit=reader.take("output_limit", int),
-        fatal_on_error=reader.take("fatal_on_error", bool),
-        secrets=secrets_from(reader.take("secret_environment", dict)),
-    )
-    reader.finish()
-    return probe
+    with Reader(value) as reader:
+        return Probe(
+            executable=reader.take("executable", str),
+            arguments=strings(reader.take("arguments", list)),
+            working_directory=reader.take("working_directory", str),
+            assignments=texts(reader.take("environment", dict)),
+            removals=strings(reader.take("unset_environment", list)),
+            timeout_ns=parse_duration(reader.take("timeout", str)),
+            output_limit=reader.take("output_limit", int),
+            fatal_on_error=reader.take("fatal_on_error", bool),
+            secrets=secrets_from(reader.take("secret_environment", dict)),
+        )
