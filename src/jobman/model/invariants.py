@@ -37,29 +37,6 @@ def _implies(condition: object, consequence: object) -> bool:
     return not condition or bool(consequence)
 
 
-def _job_times(job: Job) -> tuple[int, ...]:
-    times = (
-        job.claimed_at_ns,
-        job.started_at_ns,
-        job.completed_at_ns,
-        job.cancellation_requested_at_ns,
-        job.prerequisites_satisfied_at_ns,
-        job.pause.at_ns if job.pause else None,
-    )
-    return tuple(time for time in times if time is not None)
-
-
-def _run_times(run: Run) -> tuple[int, ...]:
-    times = (
-        run.started_at_ns,
-        run.stop_requested_at_ns,
-        run.signalled_at_ns,
-        run.completed_at_ns,
-        run.exit.observed_at_ns if run.exit else None,
-    )
-    return tuple(time for time in times if time is not None)
-
-
 def _owned(job: Job) -> bool:
     return job.supervisor_id is not None and job.claimed_at_ns is not None
 
@@ -114,7 +91,7 @@ JOB_RULES: tuple[tuple[str, Callable[[Job], bool]], ...] = (
         lambda j: min(j.counters) >= 0 and j.counters.runs == j.counters.successes + j.counters.failures,
     ),
     ("paused time is not negative", lambda j: j.total_paused_ns >= 0),
-    ("no time precedes the submission", lambda j: all(time >= j.submitted_at_ns for time in _job_times(j))),
+    ("no time precedes the submission", lambda j: all(time >= j.submitted_at_ns for time in j.later_times_ns())),
 )
 
 RUN_RULES: tuple[tuple[str, Callable[[Run], bool]], ...] = (
@@ -152,7 +129,7 @@ RUN_RULES: tuple[tuple[str, Callable[[Run], bool]], ...] = (
         "an exit code belongs to success or failure",
         lambda r: _implies(r.exit and r.exit.exit_code is not None, r.outcome in _JUDGED_OUTCOMES),
     ),
-    ("no time precedes the reservation", lambda r: all(time >= r.reserved_at_ns for time in _run_times(r))),
+    ("no time precedes the reservation", lambda r: all(time >= r.reserved_at_ns for time in r.later_times_ns())),
     (
         "logs are pruned after the completion",
         lambda r: r.pruning is None or (r.completed_at_ns is not None and r.pruning.at_ns >= r.completed_at_ns),

@@ -195,10 +195,9 @@ class Job(NamedTuple):
     prerequisites_satisfied_at_ns: int | None = None
     problem: Problem | None = None
 
-    def latest_ns(self) -> int:
-        """The latest time stored in this job; no transition may be dated before it."""
-        return _latest(
-            self.submitted_at_ns,
+    def later_times_ns(self) -> tuple[int, ...]:
+        """The times stored in this job after its submission; none of them may precede that."""
+        return _known(
             self.claimed_at_ns,
             self.started_at_ns,
             self.completed_at_ns,
@@ -206,6 +205,10 @@ class Job(NamedTuple):
             self.prerequisites_satisfied_at_ns,
             self.pause.at_ns if self.pause else None,
         )
+
+    def latest_ns(self) -> int:
+        """The latest time stored in this job; no transition may be dated before it."""
+        return max((self.submitted_at_ns, *self.later_times_ns()))
 
 
 class RunExit(NamedTuple):
@@ -267,16 +270,19 @@ class Run(NamedTuple):
     problem: Problem | None = None
     pruning: Pruning | None = None
 
-    def latest_ns(self) -> int:
-        """The latest time stored in this run; no transition may be dated before it."""
-        return _latest(
-            self.reserved_at_ns,
+    def later_times_ns(self) -> tuple[int, ...]:
+        """The times stored in this run after its reservation; none of them may precede that."""
+        return _known(
             self.started_at_ns,
             self.stop_requested_at_ns,
             self.signalled_at_ns,
             self.completed_at_ns,
             self.exit.observed_at_ns if self.exit else None,
         )
+
+    def latest_ns(self) -> int:
+        """The latest time stored in this run; no transition may be dated before it."""
+        return max((self.reserved_at_ns, *self.later_times_ns()))
 
 
 class LockFile(NamedTuple):
@@ -301,7 +307,7 @@ class Supervisor(NamedTuple):
 
     def latest_ns(self) -> int:
         """The latest time stored in this supervisor, the lease aside (it lies in the future)."""
-        return _latest(self.claimed_at_ns, self.released_at_ns)
+        return max((self.claimed_at_ns, *_known(self.released_at_ns)))
 
 
 class Admission(NamedTuple):
@@ -335,5 +341,5 @@ class Snapshot(NamedTuple):
     admission: Admission | None = None
 
 
-def _latest(first: int, *others: int | None) -> int:
-    return max((first, *(time for time in others if time is not None)))
+def _known(*times_ns: int | None) -> tuple[int, ...]:
+    return tuple(time for time in times_ns if time is not None)

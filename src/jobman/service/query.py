@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from jobman.process import Member
     from jobman.store.connection import Store
     from jobman.store.deliveries import Attempt, Delivery
-    from jobman.store.jobs import (
-        JobFilter,
-    )
+    from jobman.store.jobs import JobFilter
     from jobman.store.live_input import LiveInput
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from jobman.errors import TransitionError
-from jobman.model.events import EntityKind, Event, Transition
+from jobman.model.events import EntityKind, Event, EventType, Transition
 from jobman.model.invariants import check_snapshot
+from jobman.model.state import SupervisorPhase
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from jobman.model.events import EventType
-    from jobman.model.state import Job, JobPhase, Pause, Run, Snapshot, Supervisor
+    from jobman.model.state import Admission, Job, JobPhase, Pause, Run, Snapshot, Supervisor
 
 
 class Now(NamedTuple):
@@ -36,7 +36,7 @@ NO_DETAILS = Details()
 def require(snapshot: Snapshot, transition: str, phases: Collection[JobPhase]) -> None:
     """Raise `TransitionError` unless the job is in one of ``phases``."""
     if snapshot.job.phase not in phases:
-        raise TransitionError(transition=transition, entity=f"job {snapshot.job.id}", phase=snapshot.job.phase.value)
+        raise refuse(snapshot, transition)
 
 
 def refuse(snapshot: Snapshot, transition: str) -> TransitionError:
@@ -69,6 +69,17 @@ def change_supervisor(supervisor: Supervisor, event: EventType, at_ns: int, **ch
     at_ns = max(at_ns, supervisor.latest_ns())
     changed = supervisor._replace(revision=supervisor.revision + 1, **changes)
     return changed, Event(EntityKind.SUPERVISOR, supervisor.id, supervisor.job_id, changed.revision, event, at_ns)
+
+
+def release_owner(supervisor: Supervisor, at_ns: int) -> tuple[Supervisor, Event]:
+    """Return the supervisor that owns its job no longer, and the event of its release."""
+    phase = SupervisorPhase.RELEASED
+    return change_supervisor(supervisor, EventType.SUPERVISOR_RELEASED, at_ns, phase=phase, released_at_ns=at_ns)
+
+
+def release_slots(admission: Admission | None, at_ns: int) -> Admission | None:
+    """Return an admission that holds its slots no longer, dated no earlier than it was given; ``None`` for none."""
+    return None if admission is None else admission._replace(released_at_ns=max(at_ns, admission.acquired_at_ns))
 
 
 def transition(before: Snapshot | None, after: Snapshot, *events: Event) -> Transition:

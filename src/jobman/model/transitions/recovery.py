@@ -11,15 +11,15 @@ from jobman.model.state import (
     RunOutcome,
     RunPhase,
     Snapshot,
-    SupervisorPhase,
 )
 from jobman.model.transitions._change import (
     Details,
     change_job,
     change_run,
-    change_supervisor,
     close_pause,
     refuse,
+    release_owner,
+    release_slots,
     time_of,
     transition,
 )
@@ -28,12 +28,8 @@ from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from jobman.model.events import Event, Transition
-    from jobman.model.state import (
-        RunLogs,
-    )
-    from jobman.model.transitions._change import (
-        Now,
-    )
+    from jobman.model.state import RunLogs
+    from jobman.model.transitions._change import Now
 
 
 class Loss(NamedTuple):
@@ -49,11 +45,9 @@ class Loss(NamedTuple):
 
 def release_survivors(snapshot: Snapshot, now: Now) -> Transition:
     """Give back the slots of a lost job once no process of its run is alive (D42)."""
-    admission = snapshot.admission
-    if snapshot.job.outcome != JobOutcome.LOST or admission is None:
+    if snapshot.job.outcome != JobOutcome.LOST or snapshot.admission is None:
         raise refuse(snapshot, "release the slots")
-    released = admission._replace(released_at_ns=max(now.wall_ns, admission.acquired_at_ns))
-    return transition(snapshot, snapshot._replace(admission=released))
+    return transition(snapshot, snapshot._replace(admission=release_slots(snapshot.admission, now.wall_ns)))
 
 
 def lose(snapshot: Snapshot, loss: Loss, now: Now) -> Transition:
@@ -101,11 +95,7 @@ def lose(snapshot: Snapshot, loss: Loss, now: Now) -> Transition:
         problem=problem,
         **changes,
     )
-    owner, released = change_supervisor(
-        supervisor, EventType.SUPERVISOR_RELEASED, at_ns, phase=SupervisorPhase.RELEASED, released_at_ns=at_ns
-    )
-    admission = snapshot.admission
-    if admission is not None and loss.release_slots:
-        admission = admission._replace(released_at_ns=max(at_ns, admission.acquired_at_ns))
+    owner, released = release_owner(supervisor, at_ns)
+    admission = release_slots(snapshot.admission, at_ns) if loss.release_slots else snapshot.admission
     all_events: tuple[Event, ...] = (job_event, *events, released)
     return transition(snapshot, Snapshot(lost, run, owner, admission), *all_events)

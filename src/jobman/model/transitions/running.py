@@ -12,15 +12,15 @@ from jobman.model.state import (
     RunOutcome,
     RunPhase,
     Snapshot,
-    SupervisorPhase,
 )
 from jobman.model.transitions._change import (
     Details,
     change_job,
     change_run,
-    change_supervisor,
     close_pause,
     refuse,
+    release_owner,
+    release_slots,
     require,
     time_of,
     transition,
@@ -39,11 +39,8 @@ if TYPE_CHECKING:
         RunExit,
         RunLogs,
         RunUsage,
-        Supervisor,
     )
-    from jobman.model.transitions._change import (
-        Now,
-    )
+    from jobman.model.transitions._change import Now
 
 _COMPLETED_WITHOUT_RUN = {
     JobOutcome.CANCELLED: EventType.JOB_COMPLETED,
@@ -174,14 +171,14 @@ def end_run(snapshot: Snapshot, end: RunEnd, following: Retry | Finish, now: Now
     changes = close_pause(snapshot.job, now)
     changes["counters"] = count(snapshot.job.counters, end.outcome)
     changes["active_run_id"] = None
-    admission = _released(snapshot.admission, at_ns)
+    admission = release_slots(snapshot.admission, at_ns)
     if isinstance(following, Retry):
         code = end.problem.code if end.problem else None
         details = Details(Reason.NEXT_RUN, code, following.next_run_at_ns)
         job, job_event = _schedule(snapshot.job, details, at_ns, **changes)
         return transition(snapshot, snapshot._replace(job=job, run=run, admission=admission), job_event, run_event)
     job, job_event = _finish(snapshot.job, following, EventType.JOB_COMPLETED, at_ns, **changes)
-    supervisor, released = _release(snapshot.supervisor, at_ns)
+    supervisor, released = release_owner(snapshot.supervisor, at_ns)
     after = Snapshot(job, run, supervisor, admission)
     return transition(snapshot, after, job_event, run_event, released)
 
@@ -201,8 +198,8 @@ def finish_without_run(snapshot: Snapshot, finish: Finish, now: Now) -> Transiti
         raise refuse(snapshot, f"finish as {finish.outcome}")
     at_ns = time_of(snapshot, now)
     job, event = _finish(snapshot.job, finish, event_type, at_ns)
-    supervisor, released = _release(snapshot.supervisor, at_ns)
-    after = Snapshot(job, None, supervisor, _released(snapshot.admission, at_ns))
+    supervisor, released = release_owner(snapshot.supervisor, at_ns)
+    after = Snapshot(job, None, supervisor, release_slots(snapshot.admission, at_ns))
     return transition(snapshot, after, event, released)
 
 
@@ -249,17 +246,3 @@ def _finish(job: Job, finish: Finish, event: EventType, at_ns: int, **changes: A
         "problem": finish.problem,
     }
     return change_job(job, event, at_ns, details, **changes)
-
-
-def _release(supervisor: Supervisor, at_ns: int) -> tuple[Supervisor, Event]:
-    return change_supervisor(
-        supervisor,
-        EventType.SUPERVISOR_RELEASED,
-        at_ns,
-        phase=SupervisorPhase.RELEASED,
-        released_at_ns=at_ns,
-    )
-
-
-def _released(admission: Admission | None, at_ns: int) -> Admission | None:
-    return None if admission is None else admission._replace(released_at_ns=max(at_ns, admission.acquired_at_ns))

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from jobman.model.events import Event, Transition
     from jobman.model.state import Run, Snapshot
-    from jobman.model.transitions._change import (
-        Now,
-    )
+    from jobman.model.transitions._change import Now
 
 _STOPPABLE = (
     JobPhase.WAITING,

@@ -21,9 +21,7 @@ from jobman.values import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from jobman.model.events import Transition
     from jobman.model.identity import ProcessIdentity
-    from jobman.model.state import (
-        LockFile,
-    )
+    from jobman.model.state import LockFile
     from jobman.model.transitions._change import Now
 
 CLAIM_WINDOW_NS = 30_000_000_000
