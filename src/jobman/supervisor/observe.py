@@ -236,7 +236,10 @@ class Observer:
         return self._attempt
 
     def _following_look_ns(self) -> int:
-        draw = int.from_bytes(os.urandom(2), "little") % DRAW_RANGE
         # The first of a queue keeps the shortest interval, so that a lost wake-up costs no more than that.
         shortest = self.store_gone or (self.snapshot.job.phase == JobPhase.QUEUED and self._first_in_queue)
-        return next_look_ns(self._clock.monotonic_ns(), 0 if shortest else self._active, draw)
+        return next_look_ns(self._clock.monotonic_ns(), 0 if shortest else self._active, _draw)
+
+
+def _draw() -> int:
+    return int.from_bytes(os.urandom(2), "little") % DRAW_RANGE

@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobman.policy.polling import DRAW_RANGE, interval_ns, next_look_ns
+from jobman.policy import polling
+from jobman.policy.polling import DRAW_RANGE, interval_ns
 
 MILLISECOND = 1_000_000
 supervisors = st.integers(0, 10_000)
 draws = st.integers(0, DRAW_RANGE - 1)
 moments = st.integers(0, 2**62)
+
+
+def next_look_ns(now_ns: int, count: int, draw: int) -> int:
+    """Return the next look of one who draws ``draw``."""
+    return polling.next_look_ns(now_ns, count, lambda: draw)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +49,15 @@ def test_supervisors_share_their_ticks(now_ns: int, count: int, one: int, other:
     tick = min(interval_ns(count), 750 * MILLISECOND)
     assert next_look_ns(now_ns, count, one) % tick == 0
     assert (next_look_ns(now_ns, count, one) - next_look_ns(now_ns + tick // 3, count, other)) % tick == 0
+
+
+def test_few_supervisors_draw_nothing() -> None:
+    """D41: a look of one that waits alone costs two system calls, not three."""
+
+    def draw() -> int:
+        raise AssertionError("the draw is thrown away")
+
+    assert polling.next_look_ns(0, 50, draw) == 750 * MILLISECOND
 
 
 def test_one_that_looks_at_a_tick_keeps_its_interval() -> None:
