@@ -291,8 +291,8 @@ class Loop:
 
     def _handle(self, ready: list[int]) -> int | None:
         """Take in what is ready; return how many bytes were read, ``None`` if a decision is called for."""
-        active, moved, decisive = self._performer.active, 0, False
-        clients = self._performer.stdin.descriptors()
+        active, stdin = self._performer.active, self._performer.stdin
+        moved, decisive = 0, False
         for descriptor in ready:
             if descriptor == self._owner.wake.fileno():
                 self._owner.wake.drain()
@@ -302,10 +302,10 @@ class Loop:
                 self._refusals = 0
                 moved += max(0, size)
                 decisive = decisive or size == 0
-            elif descriptor not in clients:
+            elif not stdin.is_of_clients(descriptor):
                 decisive = True
         # With nothing ready as well: somebody may have waited for long enough.
-        self._performer.stdin.handle()
+        stdin.handle()
         _flush_if_due(active, self._clock)
         return None if decisive or self._woken else moved
 

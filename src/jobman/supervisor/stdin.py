@@ -89,6 +89,10 @@ class StandardInput:
         """Return what to poll for reading."""
         return [] if self._broker is None else [self._broker.fileno()]
 
+    def is_of_clients(self, descriptor: int) -> bool:
+        """Say whether ``descriptor`` becomes readable when `handle` has something to do."""
+        return self._broker is not None and descriptor == self._broker.fileno()
+
     def due_ns(self) -> int | None:
         """Return the monotonic time at which `handle` has to be called although nothing is ready."""
         return None if self._broker is None else self._broker.due_ns()
