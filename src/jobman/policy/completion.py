@@ -33,7 +33,7 @@ class EndedRun(NamedTuple):
     intent: StopReason | None
     problem: Problem | None
     completed_at_ns: int
-    jitter_draw_ns: int = 0
+    draw: int = 0
     """Any uniform draw of many bits: which delay applies, and so how far it may jitter, is decided here."""
     cancelled_because: str = Reason.CANCELLATION
     """What was recorded with a cancellation; it stays the reason when the job has ended."""
@@ -70,7 +70,7 @@ def _exhausted(spec: JobSpec, ended: EndedRun) -> Finish | None:
 def _next(spec: JobSpec, ended: EndedRun) -> Retry | Finish:
     succeeded = ended.outcome == RunOutcome.SUCCESS
     delay = spec.success_delay if succeeded else spec.failure_delay
-    pause_ns = delay_ns(delay, ended.counters.runs, ended.jitter_draw_ns % (delay.jitter_ns + 1))
+    pause_ns = delay_ns(delay, ended.counters.runs, ended.draw % (delay.jitter_ns + 1))
     next_run_at_ns = min(INT64_MAX, ended.completed_at_ns + pause_ns)
     abort_at_ns = spec.completion.retry_abort_at_ns
     if abort_at_ns is not None and next_run_at_ns > abort_at_ns:

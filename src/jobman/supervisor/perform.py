@@ -12,12 +12,10 @@ from jobman import process
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError
 from jobman.logs.layout import create_run_directory, remove_unused_run_directory, run_directory
 from jobman.model.ids import RANDOM_BYTES, new_id
-from jobman.model.state import Diagnostic, JobPhase, Problem, Reason, RunOutcome
+from jobman.model.state import Diagnostic, JobPhase, Problem, Reason
 from jobman.model.transitions import running, stopping
-from jobman.model.transitions.running import Retry, RunEnd
+from jobman.model.transitions.running import Retry
 from jobman.model.transitions.submission import LEASE_NS
-from jobman.policy.classify import recorded_exit, run_outcome
-from jobman.policy.completion import EndedRun, after_run
 from jobman.policy.observation import Act
 from jobman.process.spawn import submitter_environment
 from jobman.process.wake import wake_jobs
@@ -28,6 +26,7 @@ from jobman.store.dependencies import dependents_to_wake, record_observations
 from jobman.supervisor import admission
 from jobman.supervisor.commits import Commits
 from jobman.supervisor.conditions import ConditionWatch
+from jobman.supervisor.ending import judge, what_follows
 from jobman.supervisor.environment import target_environment
 from jobman.supervisor.notes import Notes
 from jobman.supervisor.probes import ProbeContext
@@ -42,11 +41,9 @@ if TYPE_CHECKING:
     from jobman.model.events import Transition
     from jobman.model.state import Run, Snapshot
     from jobman.model.transitions._change import Now
-    from jobman.model.transitions.running import Finish
     from jobman.policy.observation import Decision
     from jobman.supervisor.observe import Observer
     from jobman.supervisor.ownership import Ownership
-    from jobman.supervisor.run import Ending
 
 _RENEW_EVERY_NS = 5_000_000_000
 
@@ -105,13 +102,13 @@ class Performer:
         marks = {"JOBMAN_STATE_DIR": self._store.root}
         inherited = self._inherited()
         context = ProbeContext(
-            target_environment(inherited, spec, marks),
-            spec.working_directory,
-            self._owner.umask,
-            self._owner.lock.fileno(),
-            self._clock,
-            inherited,
-            self._owner.file_size_limit,
+            environment=target_environment(inherited, spec, marks),
+            directory=spec.working_directory,
+            umask=self._owner.umask,
+            lock_fd=self._owner.lock.fileno(),
+            clock=self._clock,
+            inherited=inherited,
+            file_size_limit=self._owner.file_size_limit,
         )
         since_claim_ns = self._clock.monotonic_ns() - self._owner.claimed_ns
         claimed_ns = self._clock.boottime_ns() - since_claim_ns
@@ -221,16 +218,16 @@ class Performer:
 
     def _begin(self, run: Run) -> ActiveRun:
         context = RunContext(
-            self._store.root,
-            self._observer.spec,
-            run_directory(self._store.root, self._owner.job_id, run.number),
-            self._clock,
-            self._inherited(),
-            self._owner.umask,
-            self._owner.lock.fileno(),
-            self.stdin,
-            self._adopts,
-            self._owner.file_size_limit,
+            root=self._store.root,
+            spec=self._observer.spec,
+            directory=run_directory(self._store.root, self._owner.job_id, run.number),
+            clock=self._clock,
+            inherited=self._inherited(),
+            umask=self._owner.umask,
+            lock_fd=self._owner.lock.fileno(),
+            stdin=self.stdin,
+            adopts=self._adopts,
+            file_size_limit=self._owner.file_size_limit,
         )
         return ActiveRun(context, run, paused_ns=self._snapshot().job.total_paused_ns)
 
@@ -308,32 +305,15 @@ class Performer:
         if snapshot.run is None:
             raise AssertionError(active.run_id)
         # The end is dated after the last sync of its logs, which may take a while.
-        end, now = _judge(snapshot, active.collect(), self._observer), self._now()
-        following = self._what_follows(snapshot, end, now)
+        spec = self._observer.spec
+        end, now = judge(snapshot.job, snapshot.run, active.collect(), spec), self._now()
+        following = what_follows(snapshot.job, end, spec, now.wall_ns)
         self._commits.commit(running.end_run(snapshot, end, following, now))
         self.active = None
         if isinstance(following, Retry) and following.next_run_at_ns is not None:
             pause_ns = following.next_run_at_ns - now.wall_ns
             self._observer.backoff_due_ns = self._clock.boottime_ns() + pause_ns
         self._wake_others()
-
-    def _what_follows(self, snapshot: Snapshot, end: RunEnd, now: Now) -> Retry | Finish:
-        ended = EndedRun(
-            counters=running.count(snapshot.job.counters, end.outcome),
-            outcome=end.outcome,
-            exit=end.exit,
-            intent=snapshot.job.intent,
-            problem=end.problem,
-            completed_at_ns=now.wall_ns,
-            jitter_draw_ns=self._jitter_ns(end.outcome),
-            cancelled_because=snapshot.job.waiting_reason or Reason.CANCELLATION,
-        )
-        return after_run(self._observer.spec, ended)
-
-    def _jitter_ns(self, outcome: RunOutcome) -> int:
-        spec = self._observer.spec
-        delay = spec.success_delay if outcome == RunOutcome.SUCCESS else spec.failure_delay
-        return int.from_bytes(os.urandom(8), "little") % (delay.jitter_ns + 1)
 
     def _wake_others(self) -> None:
         """Wake whom the last commit concerns: dependents of a completed job, and requests that may fit now."""
@@ -370,12 +350,3 @@ class Performer:
 
     def _new_id(self) -> str:
         return new_id(self._clock.wall_ns(), os.urandom(RANDOM_BYTES))
-
-
-def _judge(snapshot: Snapshot, ending: Ending, observer: Observer) -> RunEnd:
-    run = snapshot.run
-    if run is None:
-        raise AssertionError(snapshot.job.id)
-    rules = observer.spec.classification
-    outcome = run_outcome(snapshot.job, run, start_failed=ending.start_failed, exit_=ending.exit, rules=rules)
-    return RunEnd(outcome, recorded_exit(outcome, ending.exit), ending.logs, ending.usage, ending.problem)

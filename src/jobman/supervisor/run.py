@@ -16,6 +16,7 @@ from jobman.model.state import Diagnostic, Problem, RunExit, RunLogs, RunUsage, 
 from jobman.policy.ladder import Ladder
 from jobman.policy.observation import ChildView, Stage
 from jobman.process import LaunchFailure, LaunchRequest, RunTree
+from jobman.supervisor.ending import Ending
 from jobman.supervisor.environment import raw, target_environment
 from jobman.supervisor.tree import LivingTree, named
 from jobman.values import TYPE_CHECKING, NamedTuple
@@ -54,16 +55,6 @@ class RunContext(NamedTuple):
     stdin: StandardInput
     adopts: bool
     file_size_limit: tuple[int, int] | None = None
-
-
-class Ending(NamedTuple):
-    """What a run came to, once its leader is reaped and its capture closed."""
-
-    start_failed: bool
-    exit: RunExit | None
-    usage: RunUsage | None
-    logs: RunLogs
-    problem: Problem | None
 
 
 class ActiveRun:
@@ -192,7 +183,7 @@ class ActiveRun:
         self.executable = found.decode("utf-8", "surrogateescape")
         stdin = self.context.stdin.open(self.run_id)
         if isinstance(stdin, Problem):
-            self._problem, self._stage = stdin, Stage.FAILED
+            self._fail_with(stdin)
             return
         argv = (name, *(raw(word) for word in spec.arguments))
         limit = self.context.file_size_limit

@@ -139,7 +139,7 @@ def test_a_job_is_over(spec: JobSpec, ended: EndedRun, outcome: JobOutcome, reas
         pytest.param(_spec(failure_delay=Delay(INT64_MAX)), _ended(), INT64_MAX, id="never beyond 64 bits"),
         pytest.param(
             _spec(failure_delay=Delay(10, jitter_ns=4), success_delay=Delay(10, jitter_ns=1_000)),
-            _ended(jitter_draw_ns=999),
+            _ended(draw=999),
             NOW_NS + 10 + 999 % 5 - 2,
             id="jitter is that of the delay that applies",
         ),
