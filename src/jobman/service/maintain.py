@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
+from jobman import recovery
 from jobman.errors import NotCompletedError, StoreFailureError
 from jobman.logs.cleanup import CleaningLock, JobLogs, sync_removals
 from jobman.model.state import JobPhase, Pruning
 from jobman.policy.retention import beyond_retention, completed_before, is_older
-from jobman.process import liveness
 from jobman.store.jobs import load_job
 from jobman.store.pruning import (
     finish_prunings,
@@ -177,12 +177,7 @@ def _remove_jobs(store: Store, job_ids: Sequence[str]) -> int:
 def _remove_traces(root: str, job_id: str) -> None:
     """Remove what a job left in ``run/``; a supervisor that is about to leave takes its lock and FIFO itself."""
     stem = f"{root}/run/{job_id}"
-    try:
-        status = os.lstat(f"{stem}.lock")
-        held = liveness.probe(f"{stem}.lock", status.st_dev, status.st_ino) == liveness.HELD
-    except OSError:
-        held = False
-    for suffix in ("log",) if held else ("wake", "log", "lock"):
+    for suffix in ("log",) if recovery.is_locked(f"{stem}.lock") else ("wake", "log", "lock"):
         try:
             os.unlink(f"{stem}.{suffix}")
         except OSError:
