@@ -165,12 +165,23 @@ def _beside_those_that_do_not(view: View, elders: Sequence[Request]) -> Verdict:
     return Verdict(Ruling.ADMIT, passes=oldest.job_id)
 
 
-def position(view: View, request: Request) -> int:
-    """Return the place of a request among those that compete for the same scopes, from 1."""
-    return 1 + len(_competitors(view, request))
+def positions(view: View) -> dict[str, int]:
+    """Return the place of each request, by its job, among those that compete for the same scopes, from 1.
+
+    All at once: each by itself would be compared with the whole queue.
+    """
+    ordered = sorted(view.queue, key=Request.order)
+    found: dict[str, int] = {}
+    for like in {request.pool: request for request in ordered}.values():
+        shared, ahead = _finite_scopes(view, like), 0
+        for request in ordered:
+            if request.pool == like.pool:
+                found[request.job_id] = 1 + ahead
+            ahead += request.competes and _competes(view, request, shared)
+    return found
 
 
-def describe(view: View, request: Request) -> str:
+def describe(view: View, request: Request, position: int) -> str:
     """Return why a request waits, for a person: its place, and how busy the scope is that has no room."""
     full = lacking(view, request)
     finite = [scope for scope in reversed(request.scopes()) if scope in view.limits.capacities]
@@ -179,7 +190,7 @@ def describe(view: View, request: Request) -> str:
     scope = full[-1] if full else finite[0]
     where = "the store-wide limit" if scope == STORE_WIDE else f"pool {scope}"
     busy = f"{view.used.get(scope, 0)}/{view.limits.capacities[scope]} slots busy"
-    return f"#{position(view, request)} for {where} ({busy})"
+    return f"#{position} for {where} ({busy})"
 
 
 def fitting(view: View, limit: int) -> list[str]:

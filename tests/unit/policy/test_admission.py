@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobman.policy import admission
 from jobman.policy.admission import (
     BYPASS_BOUND,
     IDLE_AFTER_NS,
@@ -23,7 +24,7 @@ from jobman.policy.admission import (
     impossible_scope,
     is_idle,
     judge,
-    position,
+    positions,
     slot_indexes,
 )
 
@@ -237,9 +238,24 @@ def test_a_place_counts_those_that_compete_before_it() -> None:
         ME,
         _request(6),
     )
-    assert position(View(_limits(gpu=1), _used(gpu=1, all_=1), queue), ME) == 2
+    assert positions(View(_limits(gpu=1), _used(gpu=1, all_=1), queue))[ME.job_id] == 2
     full = View(_limits(gpu=1, disk=9, all_=1), _used(gpu=1, all_=1), queue)
-    assert position(full, ME) == 4
+    assert positions(full)[ME.job_id] == 4
+
+
+def test_the_places_of_a_long_queue_cost_one_walk_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C6: a list of queued jobs asks for all of them."""
+    looks: list[Request] = []
+
+    def look(_view: View, request: Request) -> list[str]:
+        looks.append(request)
+        return []
+
+    monkeypatch.setattr(admission, "lacking", look)
+    queue = tuple(_request(place) for place in range(200))
+    found = positions(View(_limits(gpu=1), _used(), queue))
+    assert list(found.values()) == list(range(1, 201))
+    assert len(looks) <= len(queue)
 
 
 DESCRIPTIONS = {
@@ -255,12 +271,13 @@ DESCRIPTIONS = {
 @pytest.mark.parametrize(("words", "view"), DESCRIPTIONS.items(), ids=DESCRIPTIONS)
 def test_a_wait_is_described(words: str, view: View) -> None:
     """D36."""
-    assert describe(view, ME) == words
+    view = view._replace(queue=(*view.queue, ME))
+    assert describe(view, ME, positions(view)[ME.job_id]) == words
 
 
 def test_without_a_pool_the_store_is_described() -> None:
     view = View(_limits(all_=2), _used(all_=2))
-    assert describe(view, _request(5, pool=None)) == "#1 for the store-wide limit (2/2 slots busy)"
+    assert describe(view, _request(5, pool=None), 1) == "#1 for the store-wide limit (2/2 slots busy)"
 
 
 def test_a_release_wakes_those_that_fit_in_queue_order() -> None:
