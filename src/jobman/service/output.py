@@ -13,7 +13,7 @@ from jobman.logs.runfiles import Page
 from jobman.model.state import JobPhase, RunPhase
 from jobman.service.pruned import keep_present, pruned_error, require_present, telling_of_pruning
 from jobman.service.query import select_run
-from jobman.store.jobs import load_job, load_runs
+from jobman.store.jobs import first_run_from, load_job, load_run, load_runs
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def follow(store: Store, job_id: str, wanted: Request, write: Write, *, clock: C
     follower = JobFollower(store, job_id, clock, labels=wanted.labels)
     outlets = ((wanted.view, page),)
     if wanted.run is not None:
-        run = follower.await_run(lambda runs: select_run(job_id, runs, wanted.run or -1) if runs else None)
+        run = follower.await_run(lambda: _chosen(store, job_id, wanted.run or -1))
         return follower.follow_run(require_present(run), outlets)
 
     def begin(number: int) -> None:
@@ -148,15 +148,15 @@ class JobFollower:
         while self._inspect().phase != JobPhase.COMPLETED:
             self._pause(0)
 
-    def await_run(self, choose: Callable[[Sequence[Run]], Run | None]) -> Run:
-        """Return the run that ``choose`` takes of those there are, as soon as it takes one.
+    def await_run(self, look: Callable[[], Run | None]) -> Run:
+        """Return the run that ``look`` finds, as soon as it finds one.
 
         Raises:
             NoRunYetError: the job has ended, and there is none.
         """
         while True:
             job = self._inspect()
-            run = choose(_runs(self._store, self._job_id))
+            run = look()
             if run is not None:
                 return run
             if job.phase == JobPhase.COMPLETED:
@@ -165,12 +165,8 @@ class JobFollower:
 
     def next_run(self, number: int) -> Run | None:
         """Return the first run from ``number`` on, ``None`` if the job ends without another."""
-
-        def choose(runs: Sequence[Run]) -> Run | None:
-            return next((run for run in runs if run.number >= number), None)
-
         try:
-            return self.await_run(choose)
+            return self.await_run(lambda: first_run_from(self._store, self._job_id, number))
         except NoRunYetError:
             if number == 1:
                 raise
@@ -195,8 +191,9 @@ class JobFollower:
 
     def _is_done(self, run: Run) -> bool:
         self._inspect()
-        runs = _runs(self._store, self._job_id)
-        return any(other.id == run.id and other.phase == RunPhase.COMPLETED for other in runs)
+        # This one only: a job may have thousands, and this is asked twenty times a second.
+        now = load_run(self._store, run.id)
+        return now is not None and now.phase == RunPhase.COMPLETED
 
     def _inspect(self) -> Job:
         now_ns = self._clock.monotonic_ns()
@@ -240,6 +237,11 @@ def _directory(store: Store, run: Run) -> str:
 
 def _is_active(run: Run) -> bool:
     return run.phase != RunPhase.COMPLETED
+
+
+def _chosen(store: Store, job_id: str, number: int) -> Run | None:
+    runs = _runs(store, job_id)
+    return select_run(job_id, runs, number) if runs else None
 
 
 def _runs(store: Store, job_id: str) -> list[Run]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobman.errors import LogsBeingPrunedError, LogsPrunedError, MissingLogError
 from jobman.model.scalars import format_timestamp
-from jobman.store.jobs import load_runs
+from jobman.store.jobs import load_run
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ class telling_of_pruning:  # noqa: N801  # reads as a statement: ``with telling_
     def _tell(self, run: Run, error: MissingLogError) -> None:
         from jobman.logs.cleanup import is_claimed  # only after an error
 
-        now = next(
-            (other for other in load_runs(self._store, [run.job_id]).get(run.job_id, ()) if other.id == run.id), None
-        )
+        now = load_run(self._store, run.id)
         if now is not None and now.pruning is not None:
             raise pruned_error(now) from error
         if is_claimed(self._store.root, run.job_id, run.number):

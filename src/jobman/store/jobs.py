@@ -65,6 +65,19 @@ def load_runs(store: Store, job_ids: Sequence[str]) -> dict[str, list[Run]]:
     return runs
 
 
+def load_run(store: Store, run_id: str) -> Run | None:
+    """Return a run by its ID, ``None`` if there is none any more."""
+    rows = store.execute(f"SELECT {RUNS.select()} FROM runs WHERE id = ?", (run_id,))
+    return run_from(rows[0]) if rows else None
+
+
+def first_run_from(store: Store, job_id: str, number: int) -> Run | None:
+    """Return the first run of a job whose number is at least ``number``, ``None`` if there is none yet."""
+    statement = f"SELECT {RUNS.select()} FROM runs WHERE job_id = ? AND number >= ? ORDER BY number LIMIT 1"
+    rows = store.execute(statement, (job_id, number))
+    return run_from(rows[0]) if rows else None
+
+
 def load_supervisor(store: Store, job_id: str) -> Supervisor | None:
     """Return the owner of a job, present or past."""
     statement = f"SELECT {SUPERVISORS.select()} FROM supervisors WHERE job_id = ?"
@@ -189,10 +202,7 @@ def _read_snapshot(store: Store, job_id: str) -> Snapshot:
     job = load_job(store, job_id)
     if job.phase == JobPhase.SUBMITTING:
         return Snapshot(job)
-    run = None
-    if job.active_run_id is not None:
-        rows = store.execute(f"SELECT {RUNS.select()} FROM runs WHERE id = ?", (job.active_run_id,))
-        run = run_from(rows[0])
+    run = None if job.active_run_id is None else load_run(store, job.active_run_id)
     statement = (
         f"SELECT {ADMISSIONS.select()} FROM admissions WHERE job_id = ? AND released_at_ns IS NULL"  # our own columns
     )
