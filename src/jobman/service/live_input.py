@@ -82,8 +82,7 @@ class Delivery:
         if self._connection is None:
             time.sleep(min(seconds, _CONNECT_EVERY_S))  # too many wait to be accepted
             return
-        sending = [self._connection] if self._unsent else []
-        select.select([self._connection], sending, [], seconds)
+        _await_ready(self._connection, select.POLLIN | (select.POLLOUT if self._unsent else 0), seconds)
 
     def close(self) -> None:
         """Hang up."""
@@ -281,7 +280,7 @@ class Pump:
 
     def _read(self, seconds: float) -> None:
         try:
-            if not select.select([self._descriptor], [], [], seconds)[0]:
+            if not _await_ready(self._descriptor, select.POLLIN, seconds):
                 return
             self._rest = os.read(self._descriptor, live_input.PIECE_BYTES)
         except BlockingIOError:
@@ -298,3 +297,11 @@ class Pump:
             return
         self._done_with = target.run_id
         wake_jobs(self._store.root, (self._job_id,))
+
+
+def _await_ready(file: int | socket.socket, events: int, seconds: float) -> bool:
+    """Wait at most ``seconds`` until one of ``events`` has come, or an error that the next call tells; say whether."""
+    # Not select: it knows no descriptor from 1024 on, and a program that submits jobs may have many open.
+    poller = select.poll()
+    poller.register(file, events)
+    return bool(poller.poll(int(seconds * 1000) + 1))
