@@ -83,39 +83,37 @@ def find(store: Store, selector: str, clock: Clock) -> str:
 
 def summarize(store: Store, job_id: str, clock: Clock) -> Summary:
     """Return one job and its reason."""
-    job = load_job(store, job_id)
-    return _summaries(store, [job], clock)[0]
+    with store.read():
+        return _summaries(store, [load_job(store, job_id)], clock)[0]
 
 
 def describe(store: Store, job_id: str, clock: Clock) -> Detail:
-    """Return everything that is known of one job."""
+    """Return everything that is known of one job, all of it of one moment."""
+    with store.read():
+        return _describe(store, job_id, clock)
+
+
+def _describe(store: Store, job_id: str, clock: Clock) -> Detail:
     from jobman.store.deliveries import load_attempts, load_deliveries  # few jobs tell anybody
     from jobman.store.specs import load_spec  # the other verbs do not read specifications: 4 ms
 
-    job = load_job(store, job_id)
-    runs = tuple(load_runs(store, [job_id]).get(job_id, ()))
-    dependencies = tuple(_dependencies(store, [job_id]).get(job_id, ()))
-    supervisor = load_supervisor(store, job_id)
-    alive = None
-    if supervisor is not None and supervisor.released_at_ns is None:
-        alive = recovery.owner_state(store, supervisor)
-    conditions = tuple(_conditions(store, [job_id]).get(job_id, ()))
+    job, supervisor = load_job(store, job_id), load_supervisor(store, job_id)
     admission = latest_admission(store, job_id)
-    reason = _summaries(store, [job], clock)[0].reason
+    owned = supervisor is not None and supervisor.released_at_ns is None
     return Detail(
-        Summary(job, reason),
-        load_spec(store, job_id),
-        runs,
-        dependencies,
-        admission,
-        supervisor,
-        alive,
-        conditions,
-        load_live_input(store, job_id),
-        _survivors(store, job, admission),
-        diagnostics_path(store.root, job_id),
-        tuple(load_deliveries(store, job_id)),
-        tuple(load_attempts(store, job_id)),
+        summary=_summaries(store, [job], clock)[0],
+        spec=load_spec(store, job_id),
+        runs=tuple(load_runs(store, [job_id]).get(job_id, ())),
+        dependencies=tuple(_dependencies(store, [job_id]).get(job_id, ())),
+        admission=admission,
+        supervisor=supervisor,
+        supervisor_state=recovery.owner_state(store, supervisor) if supervisor is not None and owned else None,
+        conditions=tuple(_conditions(store, [job_id]).get(job_id, ())),
+        live_input=load_live_input(store, job_id),
+        survivors=_survivors(store, job, admission),
+        diagnostics_path=diagnostics_path(store.root, job_id),
+        deliveries=tuple(load_deliveries(store, job_id)),
+        attempts=tuple(load_attempts(store, job_id)),
     )
 
 

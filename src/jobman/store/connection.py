@@ -21,7 +21,7 @@ from jobman.store.safety import (
     prepare_state_directory,
     repair_sidecars,
 )
-from jobman.store.transaction import CLIENT_PATIENCE_NS, Write, WriterLock
+from jobman.store.transaction import CLIENT_PATIENCE_NS, Read, Write, WriterLock
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ class Store:
     def write(self) -> Write:
         """Return the context manager of a write transaction; inside another it is a savepoint of that one."""
         return Write(self)
+
+    def read(self) -> Read:
+        """Return a context manager in which all queries see one moment of the store, whoever commits meanwhile."""
+        return Read(self)
 
     def in_transaction(self) -> bool:
         """Say whether a transaction is open."""

@@ -43,15 +43,8 @@ def load_snapshot(store: Store, job_id: str) -> Snapshot:
     Raises:
         JobNotFoundError: there is no such job.
     """
-    if store.in_transaction():
+    with store.read():
         return _read_snapshot(store, job_id)
-    # One read transaction, so that the four queries see one moment.
-    store.execute("BEGIN")
-    try:
-        return _read_snapshot(store, job_id)
-    finally:
-        if store.in_transaction():  # SQLite has already ended it after some failures
-            store.execute("ROLLBACK")
 
 
 def load_runs(store: Store, job_ids: Sequence[str]) -> dict[str, list[Run]]:

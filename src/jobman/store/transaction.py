@@ -106,10 +106,10 @@ class Write:
             try:
                 self._store.execute("COMMIT")
             except BaseException:
-                self._roll_back()
+                _roll_back(self._store)
                 raise
         else:
-            self._roll_back()
+            _roll_back(self._store)
 
     def _end_nested(self, *, succeeded: bool) -> None:
         if succeeded:
@@ -117,10 +117,33 @@ class Write:
         elif self._store.in_transaction():  # see _roll_back
             self._store.execute("ROLLBACK TO nested; RELEASE nested")
 
-    def _roll_back(self) -> None:
-        # SQLite has already rolled back after some failures (a full disk); a second attempt would hide the first error.
-        if self._store.in_transaction():
-            self._store.execute("ROLLBACK")
+
+class Read:
+    """One moment of the store as a context manager; see `jobman.store.connection.Store.read`.
+
+    Inside a transaction it is a part of that one, which is of one moment anyway.
+    """
+
+    __slots__ = ("_outermost", "_store")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._outermost = True
+
+    def __enter__(self) -> None:
+        self._outermost = not self._store.in_transaction()
+        if self._outermost:
+            self._store.execute("BEGIN")
+
+    def __exit__(self, *_: object) -> None:
+        if self._outermost:
+            _roll_back(self._store)
+
+
+def _roll_back(store: Store) -> None:
+    # SQLite has already done it after some failures (a full disk); a second attempt would hide the first error.
+    if store.in_transaction():
+        store.execute("ROLLBACK")
 
 
 class _Elapsed(Exception):  # noqa: N818  # never leaves this module

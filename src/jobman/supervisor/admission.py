@@ -34,13 +34,8 @@ if TYPE_CHECKING:
 
 def look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:
     """Return what an attempt would come to now; reads one moment of the store, takes no lock."""
-    if store.in_transaction():
+    with store.read():
         return _look(store, snapshot, spec, clock)
-    store.execute("BEGIN")
-    try:
-        return _look(store, snapshot, spec, clock)
-    finally:
-        store.execute("ROLLBACK")
 
 
 def _look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:
