@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from jobman import documents
+from jobman.documents import doctor
 from jobman.model.events import Transition
 from jobman.model.identity import ProcessIdentity
 from jobman.model.spec import (
@@ -227,7 +228,7 @@ def document(name: str, detail: Detail) -> str:
     if name == "list":
         return "".join(documents.job_list([Listed(detail.summary, detail.runs)], with_runs=True, root=ROOT))
     content = {
-        "doctor": lambda: documents.report(full_report()),
+        "doctor": lambda: doctor.report(full_report()),
         "status": lambda: documents.summary(detail.summary),
         "show-job": lambda: documents.job_detail(detail, ROOT),
         "show-run": lambda: documents.run_document(detail.runs[0], ROOT),
@@ -378,11 +379,11 @@ def test_a_list_that_cannot_be_read_prints_nothing() -> None:
 
 def test_what_could_not_be_read_of_a_damaged_database_is_left_out() -> None:
     report = full_report()._replace(database=Database(None, ("malformed",), None))
-    store = check_document("doctor", documents.envelope(documents.report(report)))["store"]
+    store = check_document("doctor", documents.envelope(doctor.report(report)))["store"]
     assert (store["healthy"], store["integrity_result"]) == (False, "malformed")
     assert not {"schema_version", "foreign_key_violations"} & store.keys()
     unseen = report._replace(database=None, disk=Disk(), limits=None, survivors=())
-    assert check_document("doctor", documents.envelope(documents.report(unseen)))["disk"]["store_bytes"] == 0
+    assert check_document("doctor", documents.envelope(doctor.report(unseen)))["disk"]["store_bytes"] == 0
 
 
 # --- What is left out, what is not ----------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ def run(parsed: Parsed) -> int:
     place = state_directory(parsed.value("state-dir"))
     report = diagnose(place, clock(), backup=_backup(parsed), repair=parsed.value("repair"))
     if parsed.value("json"):
-        from jobman import documents
+        from jobman.documents import doctor, envelope
 
-        out(documents.envelope(documents.report(report)))
+        out(envelope(doctor.report(report)))
     else:
         out(report_view(report))
     return 0 if report.healthy else 1
