@@ -12,6 +12,7 @@ from jobman.model.identity import ProcessIdentity
 from jobman.model.ids import RANDOM_BYTES, new_id
 from jobman.model.scalars import INT64_MAX
 from jobman.model.secrets import SecretVariable
+from jobman.model.spec_rules import validate
 from jobman.model.state import (
     Diagnostic,
     JobOutcome,
@@ -227,7 +228,7 @@ def job_specs() -> st.SearchStrategy[specs.JobSpec]:
         groups=tags,
         logging=loggings(),
         stdin_path=directories(),
-    ).map(lambda spec: specs.validate(_without_stray_path(spec)))
+    ).map(lambda spec: validate(_without_stray_path(spec)))
 
 
 def _without_stray_path(spec: specs.JobSpec) -> specs.JobSpec:

@@ -10,7 +10,7 @@ import os
 
 from jobman.errors import InvalidValueError
 from jobman.model.scalars import INT64_MAX, format_duration, format_timestamp, parse_duration, parse_timestamp
-from jobman.model.spec import name_problem
+from jobman.model.spec_rules import name_problem
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:

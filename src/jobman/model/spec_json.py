@@ -26,8 +26,8 @@ from jobman.model.spec import (
     StdinPolicy,
     StopPolicy,
     Timeouts,
-    validate,
 )
+from jobman.model.spec_rules import validate
 from jobman.model.strict import Reader, integers, strings, texts, unique
 from jobman.model.waits_json import waits_from, waits_members
 from jobman.values import TYPE_CHECKING

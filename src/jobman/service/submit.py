@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from jobman import handshake
 from jobman.errors import DependencyConflictError, HandshakeError, TooManySlotsError, UnknownPoolError
-from jobman.model.spec import Dependency, Predicate, validate
+from jobman.model.spec import Dependency, Predicate
+from jobman.model.spec_rules import validate
 from jobman.model.transitions._change import Now
 from jobman.model.transitions.submission import submit as submit_transition
 from jobman.service.launch import resolve_failure

@@ -22,7 +22,7 @@ from jobman.model.scalars import (
     parse_size,
     parse_timestamp,
 )
-from jobman.model.spec import name_problem
+from jobman.model.spec_rules import name_problem
 
 REFUSED = "(refused)"
 Meaning = Callable[[str], object]

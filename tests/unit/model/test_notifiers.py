@@ -16,8 +16,8 @@ from jobman.model.notifiers import (
     subscriptions_problem,
 )
 from jobman.model.secrets import SecretVariable
-from jobman.model.spec import validate
 from jobman.model.spec_json import decode, encode
+from jobman.model.spec_rules import validate
 from tests.notifiers import HOOK, MAIL, NOTIFIERS, SUBSCRIPTIONS, WEB
 from tests.stores import plain_spec
 

@@ -25,8 +25,8 @@ from jobman.model.spec import (
     StdinPolicy,
     StopPolicy,
     Timeouts,
-    validate,
 )
+from jobman.model.spec_rules import validate
 from jobman.model.state import JobOutcome
 from tests.strategies import job_specs
 

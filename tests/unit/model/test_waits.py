@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from jobman.errors import InvalidSpecError
-from jobman.model.spec import JobSpec, validate
+from jobman.model.spec import JobSpec
 from jobman.model.spec_json import decode, encode, to_document
+from jobman.model.spec_rules import validate
 from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits, condition_problem
 
 PROBE = Probe("test", ("-e", "x"))

@@ -14,7 +14,7 @@ from jobman.config.select import look_up, select_job
 from jobman.errors import UsageError
 from jobman.model.scalars import parse_duration, parse_timestamp
 from jobman.model.secrets import SecretVariable, is_environment_name
-from jobman.model.spec import validate
+from jobman.model.spec_rules import validate
 from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits
 from jobman.values import TYPE_CHECKING, NamedTuple
 

@@ -22,9 +22,8 @@ from jobman.model.spec import (
     StdinPolicy,
     StopPolicy,
     Timeouts,
-    name_problem,
-    validate,
 )
+from jobman.model.spec_rules import name_problem, validate
 from jobman.service.submit import Requirement, check_admissible, resolve_dependencies
 from jobman.values import TYPE_CHECKING
 

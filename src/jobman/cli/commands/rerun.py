@@ -39,7 +39,7 @@ def run_rerun(parsed: Parsed) -> int:
 def _again(parsed: Parsed, selector: str) -> int:
     name = parsed.value("name")
     if name:
-        from jobman.model.spec import name_problem
+        from jobman.model.spec_rules import name_problem
 
         if problem := name_problem("--name", name):
             raise UsageError(detail=problem)
