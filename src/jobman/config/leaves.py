@@ -9,6 +9,7 @@ from pydantic_core import core_schema
 
 from jobman.config import patterns, scalars
 from jobman.config.scalars import UNLIMITED
+from jobman.model.events import NotifyEvent
 from jobman.model.scalars import INT64_MAX
 from jobman.model.state import JobOutcome
 
@@ -16,23 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_SLOTS = 2**32 - 1
-EVENTS = (
-    "job_started",
-    "run_started",
-    "run_succeeded",
-    "run_failed",
-    "run_timed_out",
-    "run_cancelled",
-    "run_lost",
-    "retry_scheduled",
-    "job_succeeded",
-    "job_failed",
-    "job_timed_out",
-    "job_cancelled",
-    "job_aborted",
-    "job_lost",
-    "job_submission_failed",
-)
+EVENTS = tuple(event.value for event in NotifyEvent)
 
 
 class Leaf:

@@ -7,6 +7,7 @@ import posixpath
 from urllib.parse import urlsplit
 
 from jobman.config.rules import check_environment, exactly_one, refuse, require_secret
+from jobman.model.notifiers import MAX_PORT, MESSAGE_LIMIT
 from jobman.model.scalars import parse_duration
 from jobman.values import TYPE_CHECKING
 
@@ -19,11 +20,9 @@ if TYPE_CHECKING:
     Block = Mapping[str, Any]
 
 _PARTS = {"command": "command", "http": "http", "smtp": "smtp"}
-_MOST_OUTPUT = 1 << 20
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 _SECRET_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization", "set-cookie", "x-api-key"))
 _RESERVED_HEADERS = frozenset(("content-length", "host", "idempotency-key", "x-jobman-event-id"))
-_HIGHEST_PORT = 65_535
 
 
 def check_notifier(stated: Block, path: Path, notifier: Block) -> None:
@@ -45,8 +44,8 @@ def _check_command(stated: Block, path: Path, command: Block) -> None:
     executable = command["command"][0]
     if not executable.startswith("/") or posixpath.normpath(executable) != executable:
         refuse((*path, "command", 0), "expected the absolute path of a program, in its shortest form")
-    if command.get("output_limit", 0) > _MOST_OUTPUT:
-        refuse((*path, "output_limit"), f"expected at most {_MOST_OUTPUT} bytes")
+    if command.get("output_limit", 0) > MESSAGE_LIMIT:
+        refuse((*path, "output_limit"), f"expected at most {MESSAGE_LIMIT} bytes")
     check_environment(stated, (*path, "environment"), command.get("environment", {}))
 
 
@@ -117,7 +116,7 @@ def _check_smtp(stated: Block, path: Path, smtp: Block) -> None:
         if key not in smtp:
             refuse(path, f"{key} must be given")
     host, _, port = smtp["address"].rpartition(":")
-    if not host or not (port.isascii() and port.isdigit()) or len(port) > 5 or not 1 <= int(port) <= _HIGHEST_PORT:
+    if not host or not (port.isascii() and port.isdigit()) or len(port) > 5 or not 1 <= int(port) <= MAX_PORT:
         refuse((*path, "address"), "expected HOST:PORT with a port from 1 to 65535")
     for key, addresses in (("from", [smtp["from"]]), ("to", smtp["to"])):
         if not all(map(_is_address, addresses)):

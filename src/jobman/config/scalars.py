@@ -9,7 +9,14 @@ from __future__ import annotations
 import os
 
 from jobman.errors import InvalidValueError
-from jobman.model.scalars import INT64_MAX, format_duration, format_timestamp, parse_duration, parse_timestamp
+from jobman.model.scalars import (
+    INT64_MAX,
+    format_duration,
+    format_timestamp,
+    parse_duration,
+    parse_size,
+    parse_timestamp,
+)
 from jobman.model.spec_rules import name_problem
 from jobman.values import TYPE_CHECKING
 
@@ -21,9 +28,7 @@ NAME_BYTES = 128
 NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 ENVIRONMENT_PATTERN = "^[A-Z_][A-Z0-9_]*$"
 _DURATION = "expected a duration as text, such as 90s, 1h30m or 2d"
-_SIZES = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
 _SIZE = "expected bytes such as 1048576, 4KiB or 1GiB"
-_LONGEST_NUMBER = 19
 _NAME = f"expected a name of letters, digits, dots, dashes and underscores, at most {NAME_BYTES}"
 
 
@@ -111,12 +116,10 @@ def _size(value: object) -> int | None:
         return value if 0 <= value <= INT64_MAX else None
     if not isinstance(value, str):
         return None
-    digits = value.rstrip("BKMGTPEi")
-    factor = _SIZES.get(value[len(digits) :] or "B")
-    if not (digits.isascii() and digits.isdigit()) or factor is None or len(digits.lstrip("0")) > _LONGEST_NUMBER:
+    try:
+        return parse_size(value)
+    except InvalidValueError:
         return None
-    size = int(digits.lstrip("0") or "0") * factor
-    return size if size <= INT64_MAX else None
 
 
 def boolean(value: object) -> bool:
