@@ -35,7 +35,6 @@ _HEAD: Final = struct.Struct("<4sQQ")
 _CHECKSUM: Final = struct.Struct("<I")
 _SUMMARY_BYTES: Final = _HEAD.size + _CHECKSUM.size
 _OTHERS: Final = 0o077
-_SEGMENT_DIGITS: Final = 6
 _crc32c: Callable[[bytes], int] = google_crc32c.value
 
 
@@ -326,17 +325,7 @@ def _enter(parent: int | None, path: str) -> int | None:
 
 
 def _is_ours(name: str) -> bool:
-    if name == layout.INDEX:
-        return True
-    for stream in layout.STREAMS:
-        if name == layout.segment_name(stream, 1):
-            return True
-        digits = name.removeprefix(f"{stream}.").removesuffix(".log")
-        if len(digits) == _SEGMENT_DIGITS and digits.isascii() and digits.isdecimal():
-            segment = int(digits)
-            if 1 < segment <= layout.LAST_SEGMENT and name == layout.segment_name(stream, segment):
-                return True
-    return False
+    return name == layout.INDEX or any(layout.segment_of(stream, name) is not None for stream in layout.STREAMS)
 
 
 def _encoded(found: Holdings) -> bytes:

@@ -51,6 +51,15 @@ def segment_name(stream: Stream, segment: int) -> str:
     return f"{stream}.log" if segment <= 1 else f"{stream}.{segment:0{_SEGMENT_DIGITS}d}.log"
 
 
+def segment_of(stream: Stream, name: str) -> int | None:
+    """Return which segment of a stream a file name is of, the first as 1; ``None`` if it is none of its."""
+    if name == segment_name(stream, 1):
+        return 1
+    digits = name.removeprefix(f"{stream}.").removesuffix(".log")
+    segment = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) == _SEGMENT_DIGITS else 0
+    return segment if 1 < segment <= LAST_SEGMENT and name == segment_name(stream, segment) else None
+
+
 def run_directory(root: str, job_id: str, number: int) -> str:
     """Return the directory of a run below the state directory ``root``."""
     return f"{root}/logs/{job_id}/{number}"
@@ -243,7 +252,8 @@ class LogDirectory:
         Raises:
             MissingLogError: the first file, or one before the last, is missing (contract, J.5: a segment gap).
         """
-        numbers = {1, *self._later_segments(stream)}
+        found = (segment_of(stream, name) for name in os.listdir(self._descriptor))
+        numbers = {1, *(segment for segment in found if segment is not None)}
         count = max(numbers)
         if len(numbers) != count:
             gap = next(number for number in range(2, count) if number not in numbers)
@@ -260,15 +270,6 @@ class LogDirectory:
             except OSError:
                 break  # it went too: ours began there at the earliest
         return MissingLogError(path=f"{self.path}/{name}", run=os.path.basename(self.path), offset=before)
-
-    def _later_segments(self, stream: Stream) -> list[int]:
-        prefix, suffix = f"{stream}.", ".log"
-        numbers = []
-        for name in os.listdir(self._descriptor):
-            digits = name[len(prefix) : -len(suffix)]
-            if digits.isdecimal() and name == segment_name(stream, int(digits)) and 1 < int(digits) <= LAST_SEGMENT:
-                numbers.append(int(digits))
-        return numbers
 
     def remove_marker(self) -> None:
         """Remove ``.active``, durably; one that is missing already is no error.
