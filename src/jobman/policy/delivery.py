@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from jobman.model.scalars import INT64_MAX
 from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
     from jobman.model.notifiers import Notifier, RetryPolicy
 
 _MOST_DOUBLINGS = 62
-_LONGEST_NS = 2**63 - 1
 
 
 class DeliveryStatus(StrEnum):
@@ -73,7 +73,7 @@ def after_attempt(result: Result, attempt: int, retry: RetryPolicy, *, now_ns: i
 
 def retry_delay_ns(retry: RetryPolicy, attempt: int, retry_after_ns: int = 0) -> int:
     """Return the pause after attempt number ``attempt``: doubled each time, at least what was asked for, capped."""
-    cap_ns = retry.max_delay_ns or _LONGEST_NS
+    cap_ns = retry.max_delay_ns or INT64_MAX
     doubled_ns = retry.delay_ns << min(attempt - 1, _MOST_DOUBLINGS)
     return min(max(doubled_ns, retry_after_ns), cap_ns)
 

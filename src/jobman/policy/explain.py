@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.model.scalars import format_duration
+from jobman.model.scalars import SECOND, format_duration
 from jobman.model.state import JobOutcome, JobPhase, Reason, RunOutcome
 from jobman.model.waits import WaitKind
 from jobman.values import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,6 @@ _CONDITIONS = {
     WaitKind.FILE_EXISTS: "a path to exist",
     WaitKind.PROBE: "a probe to succeed",
 }
-_SECOND_NS = 1_000_000_000
 _WORDS = {
     Reason.CANCELLATION: "cancelled",
     Reason.JOB_TIMEOUT: "job timeout",
@@ -76,7 +75,7 @@ def _held_back(conditions: tuple[ConditionState, ...]) -> str:
 def _backing_off(job: Job, background: Background, now_ns: int) -> str:
     left_ns = max(0, (job.next_run_at_ns or now_ns) - now_ns)
     # Whole seconds, rounded up: "in 0s" would be said of a job that still waits.
-    left = format_duration(-(-left_ns // _SECOND_NS) * _SECOND_NS)
+    left = format_duration(-(-left_ns // SECOND) * SECOND)
     last = background.last_run
     if last is None or last.outcome == RunOutcome.SUCCESS:
         return f"run {job.counters.runs + 1} in {left}"
