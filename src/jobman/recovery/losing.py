@@ -136,8 +136,8 @@ def _declare_lost(store: Store, snapshot: Snapshot, supervisor: Supervisor, now:
 
 
 def _release_survivors(store: Store, snapshot: Snapshot, now: Now) -> bool:
-    run = next((run for run in load_runs(store, [snapshot.job.id]).get(snapshot.job.id, ())[::-1]), None)
-    if run is None or snapshot.supervisor is None or survivors_of(run, snapshot.supervisor) != ():
+    runs = load_runs(store, [snapshot.job.id]).get(snapshot.job.id, ())
+    if not runs or snapshot.supervisor is None or survivors_of(runs[-1], snapshot.supervisor) != ():
         return False
     try:
         commit(store, release_survivors(snapshot, now))

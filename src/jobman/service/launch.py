@@ -46,9 +46,8 @@ class Candidate:
         """Make the offer and wait for the acknowledgement; return the supervisor's ID.
 
         Raises:
-            HandshakeError: the supervisor ended, was too slow, or answered what it should not. The store tells
-            whether it
-                has claimed the job all the same.
+            HandshakeError: the supervisor ended, was too slow, or answered what it should not. The store tells whether
+                it has claimed the job all the same.
         """
         descriptor, self._process.input_fd = self._process.input_fd, -1
         handshake.send_offer(descriptor, handshake.Offer(self.job_id, credential, root))
