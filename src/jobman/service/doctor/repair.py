@@ -56,15 +56,18 @@ def _send_notifications(store: Store, clock: Clock) -> list[Finding]:
 def _remove_files(store: Store) -> list[Finding]:
     findings = []
     for job_id, names in abandoned_files(store).items():
-        try:
-            for name in names:
+        removed = []
+        for name in names:
+            try:
                 os.unlink(f"{store.root}/{name}")
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            findings.append(_refused(names[0], error))
-            continue
-        findings.append(_done("leftovers", f"removed {', '.join(names)}", job_id))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                findings.append(_refused(name, error))
+            else:
+                removed.append(name)
+        if removed:
+            findings.append(_done("leftovers", f"removed {', '.join(removed)}", job_id))
     return findings
 
 
