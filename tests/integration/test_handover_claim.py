@@ -351,13 +351,19 @@ def test_a_supervisor_that_never_answers_is_ended(state: Path, tmp_path: Path, m
     store.close()
 
 
-@pytest.mark.parametrize("command", [("status", "{}"), ("show", "{}"), ("list",), ("wait", "{}"), ("logs", "{}")])
-def test_the_next_look_finds_a_killed_supervisor(cli: Cli, command: tuple[str, ...]) -> None:
-    """M4, H.6: lost at once, not when a lease expires; lock and FIFO are gone, and a dependent is aborted."""
+def depended_upon(cli: Cli) -> tuple[str, str]:
+    """Return a job that runs, and one that waits for it."""
     job_id = cli.run("sleep", "60")
     cli.await_phase(job_id, "running")
     dependent = cli.run("true", flags=["--after-success", job_id])
     cli.await_phase(dependent, "waiting")
+    return job_id, dependent
+
+
+@pytest.mark.parametrize("command", [("status", "{}"), ("show", "{}"), ("list",), ("wait", "{}"), ("logs", "{}")])
+def test_the_next_look_finds_a_killed_supervisor(cli: Cli, command: tuple[str, ...]) -> None:
+    """M4, H.6: lost at once, not when a lease expires; lock and FIFO are gone, and a dependent is aborted."""
+    job_id, dependent = depended_upon(cli)
     ((target,),) = rows(cli.state, "SELECT pid FROM runs WHERE job_id = ?", job_id)
     owner = owner_of(cli.state, job_id)
     assert owner is not None
@@ -375,10 +381,7 @@ def test_the_next_look_finds_a_killed_supervisor(cli: Cli, command: tuple[str, .
 
 def test_a_waiting_dependent_finds_a_killed_supervisor_by_itself(cli: Cli) -> None:
     """O.24, field case 34: nobody types a command; the dependent's supervisor looks after the owner it waits for."""
-    job_id = cli.run("sleep", "60")
-    cli.await_phase(job_id, "running")
-    dependent = cli.run("true", flags=["--after-success", job_id])
-    cli.await_phase(dependent, "waiting")
+    job_id, dependent = depended_upon(cli)
     ((target,),) = rows(cli.state, "SELECT pid FROM runs WHERE job_id = ?", job_id)
     owner = owner_of(cli.state, job_id)
     assert owner is not None

@@ -1,4 +1,4 @@
-"""Numbered, immutable steps of the schema, each with its checksum.
+"""Numbered, immutable steps of the schema, each with its checksum, the SHA-256 of its text.
 
 A migration never changes once released; a test compares every file with its checksum here. The checksums are constants
 because reading and hashing the files at every start would cost more than the query that they protect.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from hashlib import sha256
 
 from jobman.errors import StoreFailureError, StoreForeignError
 from jobman.private import open_file
@@ -96,11 +95,6 @@ def migration_text(name: str) -> str:
     path = os.path.join(os.path.dirname(__file__), f"{name}.sql")
     with open(path, encoding="utf-8") as file:
         return file.read()
-
-
-def checksum_of(text: str) -> str:
-    """Return the SHA-256 of a migration as lower-case hex."""
-    return sha256(text.encode()).hexdigest()
 
 
 def _back_up(store: Store, version: int) -> None:
