@@ -112,7 +112,7 @@ class TransitionError(ConflictError):
 class InvariantError(JobmanError):
     """A snapshot contradicts itself: a defect, or a damaged store; fields: ``entity``, ``detail``."""
 
-    template = "inconsistent record of {entity}: {detail}"
+    template = "inconsistent record of {entity}: {detail}; jobman doctor examines the store"
 
 
 class ClaimError(ConflictError):
