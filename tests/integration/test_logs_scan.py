@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from jobman.testing import FakeClock
 from tests.unit.logs.support import ERR, OUT, put, read
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -89,6 +91,23 @@ def test_missing_files_are_a_result_and_no_exception(run: str, name: str) -> Non
     assert result.detail is not None
     assert result.detail.startswith("missing log file")
     assert result.stdout_bytes is None
+
+
+def test_a_bad_sector_is_a_result_and_a_shortage_is_none(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D1: one log that cannot be read must not keep jobs from being listed; what passes by itself is tried again."""
+
+    def failing(number: int) -> Callable[..., bytes]:
+        def pread(*_: object) -> bytes:
+            raise OSError(number, os.strerror(number))
+
+        return pread
+
+    monkeypatch.setattr(os, "pread", failing(errno.EIO))
+    result = scan(run)
+    assert (result.integrity, result.detail) == (LogIntegrity.PARTIAL, f"{run} cannot be read: input/output error")
+    monkeypatch.setattr(os, "pread", failing(errno.ENOMEM))
+    with pytest.raises(OSError, match="memory"):
+        scan(run)
 
 
 def test_closing_removes_the_marker_only_and_may_be_repeated(run: str) -> None:

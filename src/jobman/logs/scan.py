@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+
 from jobman.errors import CorruptIndexError, MissingLogError, UnsafeLogError
 from jobman.logs import layout
 from jobman.logs.combined import check_index, unindexed_bytes
 from jobman.logs.runfiles import take_inventory
 from jobman.model.state import LogIntegrity
 from jobman.values import NamedTuple
+
+_SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 
 class ScanResult(NamedTuple):
@@ -30,12 +34,20 @@ def scan(path: str) -> ScanResult:
 
     Args:
         path: the run's directory.
+
+    Raises:
+        OSError: this process, or the system, is short of something: nothing can be told of the logs now.
     """
     try:
         with layout.LogDirectory(path) as directory:
             return _scan(directory)
     except (MissingLogError, UnsafeLogError) as error:
         return ScanResult(LogIntegrity.PARTIAL, str(error))
+    except OSError as error:
+        if error.errno in _SHORTAGES:
+            raise
+        # A bad sector in one log must not keep a job from being reconciled, and with it every list of jobs.
+        return ScanResult(LogIntegrity.PARTIAL, f"{path} cannot be read: {(error.strerror or str(error)).lower()}")
 
 
 def _scan(directory: layout.LogDirectory) -> ScanResult:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 
 from jobman import recovery
-from jobman.errors import JobmanError
 from jobman.logs.layout import run_directory
 from jobman.logs.scan import close_abandoned, scan
 from jobman.model.ids import is_id
@@ -62,13 +61,9 @@ def close_marker(root: str, job_id: str, number: int) -> str:
         OSError: the file system refuses.
     """
     path = run_directory(root, job_id, number)
-    try:
-        found = scan(path)
-        worth = found.integrity.value if found.detail is None else f"{found.integrity}: {found.detail}"
-    except JobmanError as error:
-        worth = str(error)
+    found = scan(path)
     close_abandoned(path)
-    return worth
+    return found.integrity.value if found.detail is None else f"{found.integrity}: {found.detail}"
 
 
 def _is_over(store: Store, job_id: str, number: int) -> bool:

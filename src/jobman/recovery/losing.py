@@ -182,10 +182,7 @@ def _assess(store: Store, snapshot: Snapshot, supervisor: Supervisor) -> Loss:
 def _scanned(store: Store, run: Run) -> RunLogs:
     """Judge the logs that the dead supervisor left (H.6, D1): what is there stays, and is never called healthy."""
     code = Diagnostic.SUPERVISOR_LEASE_EXPIRED.value
-    try:
-        found = scan(run_directory(store.root, run.job_id, run.number))
-    except JobmanError:
-        return RunLogs(LogIntegrity.PARTIAL, RecordingHealth.DEGRADED, code)
+    found = scan(run_directory(store.root, run.job_id, run.number))
     version = found.index_version or run.logs.index_version
     return RunLogs(found.integrity, RecordingHealth.DEGRADED, code, version, found.stdout_bytes, found.stderr_bytes)
 
