@@ -61,10 +61,6 @@ class Parsed:
         """Say whether the flag ``name`` (without dashes) stands on the command line."""
         return name in self._given
 
-    def has(self, name: str) -> bool:
-        """Say whether the command has a flag ``name`` (without dashes)."""
-        return name in self._flags
-
     def over(self, defaults: dict[str, str | tuple[str, ...]]) -> Parsed:
         """Return the same command line over values that a configuration gives to flags, in the flags' own grammar.
 

@@ -9,7 +9,7 @@ import pytest
 from jobman.cli import flags
 from jobman.cli.commands import _configured
 from jobman.cli.commands._spec import specify
-from jobman.cli.parser import Parsed, parse
+from jobman.cli.parser import parse
 from jobman.config.load import load
 from jobman.config.schema import JobSpec as Schema
 from jobman.errors import InvalidSpecError, UsageError
@@ -68,6 +68,11 @@ def spec_of(stated: Any, *words: str) -> JobSpec:
     wanted = _configured.request(parse(["run", *words]), stated, DIRECTORY)
     path = wanted.flags.value("stdin-file") or None
     return wanted.complete(specify(wanted.flags, DIRECTORY, path, configured=wanted.waits))
+
+
+def test_every_key_that_a_row_names_has_its_flag() -> None:
+    known = {flag.name for flag in flags.flags_of(flags.load("run"))}
+    assert {flag for _, flag in (*_configured._TEXTS, *_configured._LISTS)} <= known
 
 
 def test_every_key_of_a_job_spec_reaches_the_job(stated: Any) -> None:
@@ -193,14 +198,6 @@ def test_what_contradicts_itself_is_refused(stated: Any, words: tuple[str, ...],
 def test_a_variable_can_be_meant_in_one_way_only(stated: Any) -> None:
     with pytest.raises(InvalidSpecError, match="environment variable S is to hold a secret, and is set"):
         spec_of(stated, "--job-spec", "all", "--env", "S=x")
-
-
-def test_what_a_version_does_not_offer_is_refused_and_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    stated = {"job_specs": {"a": {"command": ["x"], "notification": {"notifiers": ["n"]}}}}
-    monkeypatch.setattr(Parsed, "has", lambda _, name: name != "notify")
-
-    with pytest.raises(UsageError, match=r"this version does not offer notification\.notifiers"):
-        spec_of(stated, "--job-spec", "a")
 
 
 def test_every_key_of_a_job_has_a_flag_or_is_known_to_need_none() -> None:

@@ -15,7 +15,7 @@ from jobman.errors import UsageError
 from jobman.model.scalars import parse_duration, parse_timestamp
 from jobman.model.secrets import SecretVariable, is_environment_name
 from jobman.model.spec_rules import validate
-from jobman.model.waits import FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits
+from jobman.model.waits import DEFAULT_PROBE_POLL_NS, FileKind, Probe, WaitCondition, WaitKind, WaitMode, Waits
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -67,8 +67,6 @@ _LISTS = (
 )
 # Flags for which "unlimited" is a word; for the others no limit is what they are without a value.
 _TAKE_UNLIMITED = frozenset(("max-runs", "success-target", "failure-limit", "log-retention"))
-# Values of flags that this version does not have, and that say what happens without them.
-_AS_WITHOUT = (("log-capture", "both"),)
 # What --retries decides itself.
 _BY_RETRIES = ("max-runs", "failure-limit", "success-target", "retryable-exit-code")
 # What --foreground decides itself.
@@ -167,16 +165,7 @@ def _flag_values(parsed: Parsed, job: Block) -> dict[str, str | tuple[str, ...]]
     if dependencies:
         values["after-outcome"] = tuple(dependencies)
     decided = (*(_BY_RETRIES if parsed.given("retries") else ()), *(_BY_CLIENT if parsed.value("foreground") else ()))
-    return _offered(parsed, {flag: text for flag, text in values.items() if flag not in decided})
-
-
-def _offered(parsed: Parsed, values: dict[str, str | tuple[str, ...]]) -> dict[str, str | tuple[str, ...]]:
-    """Refuse what a job asks for and this version cannot do: to leave it out would run something else."""
-    paths = {flag: path for path, flag in (*_TEXTS, *_LISTS)}
-    for flag, text in values.items():
-        if not parsed.has(flag) and (flag, text) not in _AS_WITHOUT:
-            raise UsageError(detail=f"run: this version does not offer {paths[flag]}, which the configuration states")
-    return {flag: text for flag, text in values.items() if parsed.has(flag)}
+    return {flag: text for flag, text in values.items() if flag not in decided}
 
 
 def _member(block: Block, path: str) -> Any:  # the schema decides
@@ -223,7 +212,7 @@ def _condition(condition: Block, stated: Block, directory: str, abort_at_ns: int
         word = named.get("type", "any")
         return made._replace(path=path, file_kind=_FILE_KINDS.get(word) or FileKind(word))
     probe = condition["probe"]
-    poll_ns = parse_duration(probe.get("poll_interval", "1s"))
+    poll_ns = parse_duration(probe["poll_interval"]) if "poll_interval" in probe else DEFAULT_PROBE_POLL_NS
     return made._replace(probe=_probe(probe, stated), poll_interval_ns=poll_ns)
 
 
