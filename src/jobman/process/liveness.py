@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     LockState = Literal["held", "free", "missing", "replaced"]
 
+LOCK_SUFFIX: Final = ".lock"
 HELD: Final = "held"
 """Somebody holds the lock of the recorded file."""
 FREE: Final = "free"
@@ -116,6 +117,11 @@ class Seizure:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def lock_path(root: str, job_id: str) -> str:
+    """Return where the supervisor of a job keeps its lock, below the state directory ``root``."""
+    return f"{root}/run/{job_id}{LOCK_SUFFIX}"
 
 
 def probe(path: str, device: int, inode: int) -> LockState:

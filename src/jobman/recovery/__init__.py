@@ -10,12 +10,10 @@ import os
 
 from jobman.model.state import JobPhase
 from jobman.policy.liveness import Verdict
-from jobman.process.liveness import HELD, probe
+from jobman.process.liveness import HELD, LOCK_SUFFIX, lock_path, probe
 from jobman.process.own import own_boot_id
 from jobman.store.jobs import is_completed, load_ownership, load_snapshot, load_supervisor
 from jobman.values import TYPE_CHECKING
-
-_LOCK = ".lock"
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +61,7 @@ def suspects(store: Store, clock: Clock) -> list[str]:
         job_id, deadline_ns, boot, device, inode = owned
         expired = deadline_ns is not None and now_ns >= deadline_ns
         known = device is not None and inode is not None and boot == boot_id
-        held = known and _is_held(f"{store.root}/run/{job_id}.lock", device or 0, inode or 0)
+        held = known and _is_held(lock_path(store.root, job_id), device or 0, inode or 0)
         if expired or (deadline_ns is None and not held):
             found.append(job_id)
     return found
@@ -72,11 +70,11 @@ def suspects(store: Store, clock: Clock) -> list[str]:
 def _sweep(store: Store) -> None:
     """Remove what a supervisor left that was killed after its job was completed: files that nobody holds."""
     try:
-        names = [name for name in os.listdir(f"{store.root}/run") if name.endswith(_LOCK)]
+        names = [name for name in os.listdir(f"{store.root}/run") if name.endswith(LOCK_SUFFIX)]
     except OSError:
         return
     for name in names:
-        job_id, path = name.removesuffix(_LOCK), f"{store.root}/run/{name}"
+        job_id, path = name.removesuffix(LOCK_SUFFIX), f"{store.root}/run/{name}"
         if not is_locked(path) and is_completed(store, job_id):
             from jobman.recovery import losing  # rarely needed, and heavy: see above
 
@@ -102,7 +100,7 @@ class OwnerWatch:
 
     def _check(self, job_id: str) -> bool:
         lock = self._locks.get(job_id)
-        if lock is not None and _is_held(f"{self._store.root}/run/{job_id}.lock", *lock):
+        if lock is not None and _is_held(lock_path(self._store.root, job_id), *lock):
             return False
         if reconcile(self._store, job_id, self._clock):
             return True
@@ -132,7 +130,7 @@ def _needs_attention(store: Store, snapshot: Snapshot, clock: Clock) -> bool:
 
 
 def _holds_its_lock(store: Store, supervisor: Supervisor) -> bool:
-    held = _is_held(lock_path(store, supervisor), *supervisor.lock)
+    held = _is_held(lock_path(store.root, supervisor.job_id), *supervisor.lock)
     return held and supervisor.identity.boot_id == own_boot_id()
 
 
@@ -159,8 +157,3 @@ def diagnostics_path(root: str, job_id: str) -> str:
         return path if os.lstat(path).st_size else ""
     except OSError:
         return ""
-
-
-def lock_path(store: Store, supervisor: Supervisor) -> str:
-    """Return where the liveness lock of a supervisor lies."""
-    return f"{store.root}/run/{supervisor.job_id}.lock"

@@ -11,6 +11,7 @@ from jobman import recovery
 from jobman.logs.layout import run_directory
 from jobman.logs.scan import close_abandoned, scan
 from jobman.model.ids import is_id
+from jobman.process.liveness import lock_path
 from jobman.store.check import completed_runs, unknown_jobs
 from jobman.store.jobs import is_completed
 from jobman.values import TYPE_CHECKING
@@ -40,7 +41,7 @@ def abandoned_files(store: Store) -> dict[str, tuple[str, ...]]:
     for job_id, names in sorted(by_job.items()):
         kept = "" if job_id in unknown else recovery.diagnostics_path(store.root, job_id)
         over = job_id in unknown or is_completed(store, job_id)
-        if over and not recovery.is_locked(f"{store.root}/run/{job_id}.lock"):
+        if over and not recovery.is_locked(lock_path(store.root, job_id)):
             paths = ((name, f"{store.root}/{name}") for name in sorted(names))
             # Its supervisor may have been about to leave when the directory was listed.
             found[job_id] = tuple(name for name, path in paths if path != kept and os.path.lexists(path))

@@ -25,8 +25,9 @@ from jobman.model.transitions.recovery import Loss, lose, release_survivors
 from jobman.model.transitions.submission import expire_submission
 from jobman.policy.liveness import Verdict, judge
 from jobman.process import liveness
+from jobman.process.liveness import lock_path
 from jobman.process.wake import wake_jobs
-from jobman.recovery import diagnostics_path, lock_path
+from jobman.recovery import diagnostics_path
 from jobman.store.admissions import requests_to_wake
 from jobman.store.commit import commit
 from jobman.store.dependencies import dependents_to_wake
@@ -115,7 +116,7 @@ def _expire(store: Store, snapshot: Snapshot, now: Now) -> bool:
 
 
 def _declare_lost(store: Store, snapshot: Snapshot, supervisor: Supervisor, now: Now) -> bool:
-    with liveness.seize(lock_path(store, supervisor), *supervisor.lock) as seizure:
+    with liveness.seize(lock_path(store.root, supervisor.job_id), *supervisor.lock) as seizure:
         if _judge(supervisor, lock_taken=_EVIDENCE.get(seizure.state)) != Verdict.GONE:
             return False
         # What was read before the proof may be older than its last deed: a run that has a target by now.
@@ -218,6 +219,6 @@ def _wake_dependents(store: Store, job_id: str) -> None:
 
 def _probe(store: Store, supervisor: Supervisor) -> str:
     try:
-        return liveness.probe(lock_path(store, supervisor), *supervisor.lock)
+        return liveness.probe(lock_path(store.root, supervisor.job_id), *supervisor.lock)
     except OSError:
         return liveness.MISSING

@@ -13,6 +13,7 @@ from jobman.errors import NotCompletedError, StoreFailureError
 from jobman.logs.cleanup import CleaningLock, JobLogs, sync_removals
 from jobman.model.state import JobPhase, Pruning
 from jobman.policy.retention import beyond_retention, completed_before, is_older
+from jobman.process.liveness import lock_path
 from jobman.store.jobs import load_job
 from jobman.store.pruning import (
     finish_prunings,
@@ -177,7 +178,7 @@ def _remove_jobs(store: Store, job_ids: Sequence[str]) -> int:
 def _remove_traces(root: str, job_id: str) -> None:
     """Remove what a job left in ``run/``; a supervisor that is about to leave takes its lock and FIFO itself."""
     stem = f"{root}/run/{job_id}"
-    for suffix in ("log",) if recovery.is_locked(f"{stem}.lock") else ("wake", "log", "lock"):
+    for suffix in ("log",) if recovery.is_locked(lock_path(root, job_id)) else ("wake", "log", "lock"):
         try:
             os.unlink(f"{stem}.{suffix}")
         except OSError:

@@ -15,7 +15,7 @@ import time
 
 from jobman import handshake
 from jobman.errors import JobmanError
-from jobman.process.liveness import LivenessLock
+from jobman.process.liveness import LivenessLock, lock_path
 from jobman.process.own import own_identity_fields
 from jobman.process.spawn import close_inherited_descriptors
 from jobman.process.wake import WakeReceiver, wake_path
@@ -54,7 +54,7 @@ class Ownership:
         self.file_size_limit: tuple[int, int] | None = None
         # Before anything is published: whoever learns of the job can wake its supervisor.
         self.wake = WakeReceiver.create(wake_path(store.root, job_id))
-        self.lock = LivenessLock.acquire(f"{store.root}/run/{job_id}.lock")
+        self.lock = LivenessLock.acquire(lock_path(store.root, job_id))
         self.claimed_ns = time.monotonic_ns()
 
     def handle_signals(self) -> None:
