@@ -27,13 +27,15 @@ def test_a_refused_command_changes_no_limit(cli: Cli, tmp_path: Path) -> None:
 def test_files_of_a_supervisor_that_was_killed_after_its_last_commit_are_swept_up(cli: Cli) -> None:
     """M1: nothing is left after completion."""
     strace = require_tool("strace")
-    job_id = cli.run("sleep", "0.3")
+    job_id = cli.run("sh", "-c", "until test -e go; do sleep 0.02; done")
     (supervisor,) = supervisor_pids(cli.state)
     tracer = os.spawnv(
         os.P_NOWAIT,
         strace,
         [strace, "-f", "-qq", "-o", os.devnull, "-p", str(supervisor), "-e", "inject=unlink:signal=KILL:when=2+"],
     )
+    eventually(lambda: f"TracerPid:\t{tracer}\n" in Path(f"/proc/{supervisor}/status").read_text())
+    (cli.cwd / "go").touch()
     assert cli.wait(job_id) == "success"
     eventually(lambda: not supervisor_pids(cli.state))
     os.waitpid(tracer, 0)

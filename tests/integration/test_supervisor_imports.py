@@ -35,7 +35,7 @@ STORIES = {
         "-c",
         "trap '' TERM; sleep 60 & wait; wait",
     ),
-    "job timeout": ("--job-timeout", "300ms", "--", "sleep", "60"),
+    "job timeout": ("--job-timeout", "1s", "--", "sleep", "60"),
     "left behind": ("--stop-grace", "50ms", "--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo text"),
 }
 
