@@ -14,7 +14,7 @@ from jobman.process.wake import wake_jobs
 from jobman.service.notify import Leftovers
 from jobman.service.query import select_run
 from jobman.store.commit import commit
-from jobman.store.jobs import load_job, load_runs, load_snapshot
+from jobman.store.jobs import load_job, load_runs, load_snapshot, phases_of
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -122,9 +122,10 @@ def wait_for(store: Store, job_ids: Sequence[str], clock: Clock, *, timeout_ns: 
     vain.
 
     Raises:
+        JobNotFoundError: a job has been removed.
         WaitTimeoutError: ``timeout_ns`` has elapsed; jobs that are completed by then have been yielded.
     """
-    pending = list(dict.fromkeys(job_ids))
+    pending = dict.fromkeys(job_ids)
     deadline_ns = None if timeout_ns is None else clock.monotonic_ns() + timeout_ns
     pauses, leftovers = _Pauses(clock), Leftovers(store, clock)
     while True:
@@ -132,11 +133,11 @@ def wait_for(store: Store, job_ids: Sequence[str], clock: Clock, *, timeout_ns: 
             for job_id in pending:
                 recovery.reconcile(store, job_id, clock)
             leftovers.send()
-        for job_id in list(pending):
-            job = load_job(store, job_id)
-            if job.phase == JobPhase.COMPLETED:
-                pending.remove(job_id)
-                yield job
+        # Only what has ended is read whole: the store changes often while hundreds are waited for.
+        phases = phases_of(store, pending)
+        for job_id in [job_id for job_id in pending if phases.get(job_id) in {JobPhase.COMPLETED, None}]:
+            del pending[job_id]
+            yield load_job(store, job_id)
         if not pending:
             return
         if deadline_ns is not None and clock.monotonic_ns() >= deadline_ns:

@@ -17,7 +17,7 @@ from jobman.store.rows import (
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from jobman.model.state import Admission, Job, Run, Supervisor
     from jobman.store.connection import Store
@@ -103,6 +103,14 @@ def load_ownership(store: Store) -> list[tuple[str, int | None, str | None, int 
 def is_completed(store: Store, job_id: str) -> bool:
     """Say whether there is such a job and it is completed."""
     return bool(store.execute("SELECT 1 FROM jobs WHERE id = ? AND phase = 'completed'", (job_id,)))
+
+
+def phases_of(store: Store, job_ids: Collection[str]) -> dict[str, str]:
+    """Return the phases of jobs by ID, in one query however many they are; a job that does not exist has no entry."""
+    from jobman.model.canonical import dump  # only who waits for jobs asks
+
+    statement = "SELECT id, phase FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
+    return dict(store.execute(statement, (dump(list(job_ids)),)))
 
 
 def revision_of(store: Store, job_id: str) -> int:
