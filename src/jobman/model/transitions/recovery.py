@@ -28,8 +28,11 @@ from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from jobman.model.events import Event, Transition
-    from jobman.model.state import RunLogs
+    from jobman.model.state import Run, RunLogs
     from jobman.model.transitions._change import Now
+
+
+_CODE = Diagnostic.SUPERVISOR_LEASE_EXPIRED
 
 
 class Loss(NamedTuple):
@@ -62,31 +65,18 @@ def lose(snapshot: Snapshot, loss: Loss, now: Now) -> Transition:
     if supervisor is None or job.phase in (JobPhase.SUBMITTING, JobPhase.COMPLETED):
         raise refuse(snapshot, "declare the job lost")
     at_ns = time_of(snapshot, now)
-    code = Diagnostic.SUPERVISOR_LEASE_EXPIRED
-    details = Details(code.value, code)
-    problem = Problem(code, loss.detail)
+    problem = Problem(_CODE, loss.detail)
     changes = close_pause(job, now)
-    run, events = snapshot.run, []
+    run, run_events = snapshot.run, []
     if run is not None:
-        run, run_event = change_run(
-            run,
-            EventType.OWNERSHIP_LOST,
-            at_ns,
-            Details(diagnostic_code=code),
-            phase=RunPhase.COMPLETED,
-            outcome=RunOutcome.LOST,
-            completed_at_ns=at_ns,
-            exit=None,
-            logs=loss.logs,
-            problem=problem,
-        )
+        run, run_event = _lose_run(run, loss, at_ns)
+        run_events.append(run_event)
         changes["counters"] = count(job.counters, RunOutcome.LOST)
-        events.append(run_event)
     lost, job_event = change_job(
         job,
         EventType.JOB_COMPLETED if run is not None else EventType.OWNERSHIP_LOST,
         at_ns,
-        details,
+        Details(_CODE.value, _CODE),
         phase=JobPhase.COMPLETED,
         outcome=JobOutcome.LOST,
         completed_at_ns=at_ns,
@@ -97,5 +87,19 @@ def lose(snapshot: Snapshot, loss: Loss, now: Now) -> Transition:
     )
     owner, released = release_owner(supervisor, at_ns)
     admission = release_slots(snapshot.admission, at_ns) if loss.release_slots else snapshot.admission
-    all_events: tuple[Event, ...] = (job_event, *events, released)
-    return transition(snapshot, Snapshot(lost, run, owner, admission), *all_events)
+    return transition(snapshot, Snapshot(lost, run, owner, admission), job_event, *run_events, released)
+
+
+def _lose_run(run: Run, loss: Loss, at_ns: int) -> tuple[Run, Event]:
+    return change_run(
+        run,
+        EventType.OWNERSHIP_LOST,
+        at_ns,
+        Details(diagnostic_code=_CODE),
+        phase=RunPhase.COMPLETED,
+        outcome=RunOutcome.LOST,
+        completed_at_ns=at_ns,
+        exit=None,
+        logs=loss.logs,
+        problem=Problem(_CODE, loss.detail),
+    )
