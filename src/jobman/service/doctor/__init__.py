@@ -68,13 +68,16 @@ def _look_at_store(report: Report, clock: Clock, *, backup: str, repair: bool) -
         store = open_store(root)
     except JobmanError as error:
         return _with_files(_add(report, _unsafe(error)))
-    if report.database is None:
-        report = _copied(report, backup)
-    made = sorted(_copies(root) - before)
-    report = report._replace(database=examine(root), migration_backup=f"{root}/backups/{made[-1]}" if made else "")
-    report = _judge_contents(report, store, clock, repair=repair)
-    store.close()
-    return report
+    try:
+        if report.database is None:
+            report = _copied(report, backup)
+        made = sorted(_copies(root) - before)
+        copy = f"{root}/backups/{made[-1]}" if made else ""
+        return _judge_contents(
+            report._replace(database=examine(root), migration_backup=copy), store, clock, repair=repair
+        )
+    finally:
+        store.close()
 
 
 def _judge_contents(report: Report, store: Store, clock: Clock, *, repair: bool) -> Report:
