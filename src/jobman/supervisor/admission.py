@@ -14,7 +14,6 @@ from jobman.store.admissions import (
     Demand,
     enqueue,
     forget_fitting,
-    load_request,
     note_fitting,
     rule,
     settle,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from jobman.model.state import Snapshot
     from jobman.model.transitions._change import Now
     from jobman.policy.admission import Request
+    from jobman.store.admissions import Ruled
     from jobman.store.connection import Store
 
 
@@ -44,9 +44,9 @@ def look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attem
 
 
 def _look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:
-    verdict, request = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
+    verdict, _, _, placed = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
     # One that was skipped as idle has a place that says so: the attempt has to write, as one without a place.
-    return Attempt(verdict, load_request(store, request.job_id) is not None and not verdict.returns)
+    return Attempt(verdict, placed and not verdict.returns)
 
 
 def attempt(store: Store, snapshot: Snapshot, spec: JobSpec, *, clock: Clock, now: Now) -> Snapshot:
@@ -57,9 +57,10 @@ def attempt(store: Store, snapshot: Snapshot, spec: JobSpec, *, clock: Clock, no
     """
     with store.write():
         now_ns = clock.boottime_ns()
-        verdict, request = rule(store, _demand(snapshot, spec, clock), now_ns)
+        ruled = rule(store, _demand(snapshot, spec, clock), now_ns)
+        verdict, request = ruled.verdict, ruled.request
         if verdict.ruling == Ruling.ADMIT:
-            after = _admit(store, snapshot, request, now)
+            after = _admit(store, snapshot, ruled, now)
             settle(store, request, verdict.passes, now_ns=now_ns)
             return after
         if verdict.mark is not None:
@@ -78,11 +79,12 @@ def _wait(store: Store, snapshot: Snapshot, request: Request, now: Now) -> Snaps
     return transition.after
 
 
-def _admit(store: Store, snapshot: Snapshot, request: Request, now: Now) -> Snapshot:
+def _admit(store: Store, snapshot: Snapshot, ruled: Ruled, now: Now) -> Snapshot:
+    request = ruled.request
     admission_id = new_id(now.wall_ns, os.urandom(RANDOM_BYTES))
     expires_ns = now.wall_ns + LEASE_NS
     plain = Admission(admission_id, request.job_id, request.slots, now.wall_ns, expires_ns, pool=request.pool)
-    transition = running.admit(snapshot, with_indexes(store, plain), now)
+    transition = running.admit(snapshot, with_indexes(store, plain, ruled.limits), now)
     commit(store, transition)
     return transition.after
 
