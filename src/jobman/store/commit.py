@@ -176,16 +176,19 @@ def _write(  # noqa: PLR0917  # one table, two values
     if before is None:
         store.execute(table.insert(), row(after))
         return
-    store.execute(*_update(table, row(before), row(after), guard=_state(before)))
+    store.execute(*_update(table, row(before), row(after), _SAME_STATE, _state(before)))
     _require_one(store, before)
 
 
-def _update(table: Table, before: Row, after: Row, *, guard: Row) -> tuple[str, Row]:
+def _update(  # noqa: PLR0917  # one row before and after, one condition and its bindings
+    table: Table, before: Row, after: Row, condition: str, bindings: Row
+) -> tuple[str, Row]:
     # Only what the transition changes: facts that are recorded without a revision (who waits at the gate, when the
-    # signal was sent, the lease) may be newer than the snapshot, and must survive it.
+    # signal was sent, the lease) may be newer than the snapshot, and must survive it. Nor are indexes written of
+    # what stays the same.
     pairs = zip(table.columns, before, after, strict=True)
     changed = {column: new for column, old, new in pairs if new != old}
-    return table.update(tuple(changed), _SAME_STATE), (*changed.values(), *guard)
+    return table.update(tuple(changed), condition), (*changed.values(), *bindings)
 
 
 def _write_admission(store: Store, before: Snapshot | None, after: Snapshot) -> None:
@@ -195,8 +198,7 @@ def _write_admission(store: Store, before: Snapshot | None, after: Snapshot) -> 
     if old is None:
         store.execute(ADMISSIONS.insert(), admission_row(new))
         return
-    statement = "UPDATE admissions SET run_id = ?, released_at_ns = ? WHERE id = ? AND released_at_ns IS NULL"
-    store.execute(statement, (new.run_id, new.released_at_ns, new.id))
+    store.execute(*_update(ADMISSIONS, admission_row(old), admission_row(new), "released_at_ns IS NULL", (new.id,)))
     _require_one(store, new)
 
 
