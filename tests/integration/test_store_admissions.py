@@ -128,12 +128,13 @@ def test_an_attempt_that_finds_no_room_does_not_read_the_queue(store: Store) -> 
     assert few == 3
 
 
-def test_where_nothing_is_limited_an_attempt_asks_for_nothing_else(store: Store) -> None:
-    apply_all(store, StatedLimits(False, None, {"gpu": None}))
-    ruled = []
-    assert count_statements(store, lambda: ruled.append(rule(store, Demand(LAST, "gpu", 2, 7), 7))) == 1
-    assert ruled[0].verdict.ruling == Ruling.ADMIT
-    assert rule(store, Demand(LAST, "tape", 2, 7), 7).verdict.ruling == Ruling.IMPOSSIBLE
+def test_a_job_that_nothing_limits_asks_for_nothing_but_the_limits(store: Store) -> None:
+    apply_all(store, StatedLimits(False, None, {"gpu": 2, "disk": None}))
+    rulings: list[Ruling] = []
+    demands = [Demand("new", pool, 2, 7) for pool in (None, "disk", "tape")]
+    asked = count_statements(store, lambda: rulings.extend(rule(store, demand, 7).verdict.ruling for demand in demands))
+    assert asked == len(demands)
+    assert rulings == [Ruling.ADMIT, Ruling.ADMIT, Ruling.IMPOSSIBLE]
 
 
 def test_an_admission_finds_those_seen_to_fit_without_reading_the_queue(store: Store) -> None:

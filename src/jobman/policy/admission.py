@@ -122,6 +122,11 @@ def among_elders(view: View, request: Request, now_ns: int) -> Verdict:
     return _behind_one_that_fits(view, elders, now_ns) or _beside_those_that_do_not(view, elders)
 
 
+def is_limited(limits: Limits, request: Request) -> bool:
+    """Say whether any scope of the request has a capacity; without one it neither waits nor lets others wait."""
+    return not limits.capacities.keys().isdisjoint(request.scopes())
+
+
 def is_idle(request: Request, now_ns: int) -> bool:
     """Say whether a request was seen to fit, and has left its slots lying for too long."""
     return request.fits_since_ns is not None and now_ns - request.fits_since_ns >= IDLE_AFTER_NS

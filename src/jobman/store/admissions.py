@@ -11,6 +11,7 @@ from jobman.policy.admission import (
     among_elders,
     fits,
     fitting,
+    is_limited,
     judge,
     refuse,
     slot_indexes,
@@ -45,8 +46,7 @@ class Demand(NamedTuple):
 class Ruled(NamedTuple):
     """What one moment of the store comes to for one request.
 
-    ``placed`` says that the request has its place in the queue; where everything is unlimited there is no queue, and
-    nobody asks.
+    ``placed`` says that the request has its place in the queue; one that has to wait for nobody is not asked.
     """
 
     verdict: Verdict
@@ -83,14 +83,13 @@ def rule(store: Store, demand: Demand, now_ns: int) -> Ruled:
     """Rule on one attempt from one moment of the store; reads only.
 
     The queue is read only if the request fits by itself, and then no further than needed: with a thousand requests an
-    attempt costs as much as with a few. Without a capacity nothing is read but that.
+    attempt costs as much as with a few. For one that takes slots of no limited scope nothing is read but the limits.
     """
-    limits = load_limits(store)
-    if not limits.capacities:
-        request = Request(*demand)
+    limits, request = load_limits(store), Request(*demand)
+    if not is_limited(limits, request):
         return Ruled(judge(View(limits, {}), request, now_ns), request, limits)
     present = load_request(store, demand.job_id)
-    request = present or Request(*demand)._replace(eligible_at_ns=_eligible_at_ns(store, demand.eligible_at_ns))
+    request = present or request._replace(eligible_at_ns=_eligible_at_ns(store, demand.eligible_at_ns))
     view = load_view(store, limits, with_queue=False)
     verdict = refuse(view, request, now_ns) or _rule_in_queue(store, view, request, now_ns)
     return Ruled(verdict, request, limits, present is not None)
