@@ -19,7 +19,7 @@ from jobman.store.admissions import (
     settle,
     with_indexes,
 )
-from jobman.store.commit import commit
+from jobman.store.commit import write_transition
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _wait(store: Store, snapshot: Snapshot, request: Request, now: Now) -> Snaps
     if snapshot.job.phase != JobPhase.STARTING:
         return snapshot
     transition = running.enqueue(snapshot, Reason.ADMISSION_CAPACITY, now)
-    commit(store, transition)
+    write_transition(store, transition)
     return transition.after
 
 
@@ -85,7 +85,7 @@ def _admit(store: Store, snapshot: Snapshot, ruled: Ruled, now: Now) -> Snapshot
     expires_ns = now.wall_ns + LEASE_NS
     plain = Admission(admission_id, request.job_id, request.slots, now.wall_ns, expires_ns, pool=request.pool)
     transition = running.admit(snapshot, with_indexes(store, plain, ruled.limits), now)
-    commit(store, transition)
+    write_transition(store, transition)
     return transition.after
 
 
