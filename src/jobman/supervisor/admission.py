@@ -8,7 +8,7 @@ from jobman.model.ids import RANDOM_BYTES, new_id
 from jobman.model.state import Admission, JobPhase, Reason
 from jobman.model.transitions import running
 from jobman.model.transitions.submission import LEASE_NS
-from jobman.policy.admission import Ruling
+from jobman.policy.admission import Ruling, Verdict
 from jobman.policy.observation import Attempt
 from jobman.store.admissions import (
     Demand,
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from jobman.policy.admission import Request
     from jobman.store.admissions import Ruled
     from jobman.store.connection import Store
+
+UNTRIED = Attempt(Verdict(Ruling.WAIT), enqueued=False)
+"""Of a job without a place in the queue: whatever an attempt comes to, it writes, so nobody looks before."""
 
 
 def look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:

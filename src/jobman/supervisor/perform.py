@@ -69,6 +69,7 @@ class Performer:
         self._observer = observer
         self._clock = clock
         self._adopts = process.become_subreaper()
+        process.prepare_launches()
         self._renew_at_ns = 0
         self._commits = Commits(owner.store, observer, clock, self.notes)
         self._acts: dict[Act, Callable[[Decision], None]] = {
@@ -184,7 +185,7 @@ class Performer:
         now = self._now()
         self._renew_at_ns = now.monotonic_ns + _RENEW_EVERY_NS
         after = admission.attempt(self._store, self._snapshot(), self._observer.spec, clock=self._clock, now=now)
-        self._observer.advance(after)
+        self._observer.attempted(after)
 
     def _finish(self, decision: Decision) -> None:
         if decision.finish is None:
