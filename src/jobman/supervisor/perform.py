@@ -340,10 +340,9 @@ class Performer:
         """Wake whom the last commit concerns: dependents of a completed job, and requests that may fit now."""
         if self._observer.store_gone:
             return
-        concerned = requests_to_wake(self._store, self._observer.spec.slots)
         if self._snapshot().job.phase == JobPhase.COMPLETED:
-            concerned += dependents_to_wake(self._store, self._owner.job_id)
-        wake_jobs(self._store.root, concerned)
+            wake_jobs(self._store.root, dependents_to_wake(self._store, self._owner.job_id))
+        wake_jobs(self._store.root, requests_to_wake(self._store, self._observer.spec.slots))
 
     def _run(self) -> ActiveRun:
         """Return the active run; it begins when it is first asked for, once its reservation is durable."""
