@@ -119,6 +119,11 @@ def outputs(processes: Sequence[subprocess.Popen[bytes]], within: float = DEADLI
 
 def count_statements(store: Store, doing: Callable[[], object]) -> int:
     """Return how many statements ``doing`` executes."""
+    return len(statements_of(store, doing))
+
+
+def statements_of(store: Store, doing: Callable[[], object]) -> list[str]:
+    """Return the statements that ``doing`` executes."""
     seen: list[str] = []
 
     def trace(_cursor: object, statement: str, _bindings: object) -> bool:
@@ -130,7 +135,7 @@ def count_statements(store: Store, doing: Callable[[], object]) -> int:
         doing()
     finally:
         store._connection.exec_trace = None
-    return len(seen)
+    return seen
 
 
 SCHEMA_NAMES = tuple(name for name, _ in MIGRATIONS)

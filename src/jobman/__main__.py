@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+
+_ALLOCATIONS_PER_COLLECTION = 20_000
 
 
 def main() -> None:
@@ -10,6 +13,8 @@ def main() -> None:
 
     Nothing is buffered by then, and ending without interpreter shutdown saves 2 ms of every command.
     """
+    # Loading the modules makes some 8,000 objects that stay: a dozen collections would find nothing, in 1.2 ms.
+    gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     try:
         from jobman.cli.app import main as run
 

@@ -53,7 +53,11 @@ else:
             return (*values, *[given[field] for field in left])
 
         def _replace(self, **named):  # noqa: ANN003, ANN202  # as above
-            return type(self)(**{**self._asdict(), **named})
+            # Every transition comes here several times: field by field, without a dictionary in between.
+            values = [named.pop(field, value) for field, value in zip(self._fields, self, strict=True)]
+            if named:
+                raise TypeError(f"{type(self).__name__}: there are no fields {', '.join(sorted(named))}")
+            return tuple.__new__(type(self), values)
 
         def _asdict(self):  # noqa: ANN202  # as above
             return dict(zip(self._fields, self, strict=True))

@@ -60,7 +60,7 @@ def store(state: Path) -> Iterator[Store]:
 
 def _given(store: Store) -> object:
     assert _GIVEN is not None
-    return with_indexes(store, _GIVEN._replace(pool="gpu"))
+    return with_indexes(store, _GIVEN._replace(pool="gpu"), load_limits(store))
 
 
 QUERIES: dict[str, Callable[[Store], object]] = {
@@ -126,6 +126,21 @@ def test_an_attempt_that_finds_no_room_does_not_read_the_queue(store: Store) -> 
     more = count_statements(store, lambda: rule(store, Demand("new", "gpu", 1, 7), 7))
     assert few < more
     assert few == 3
+
+
+def test_a_job_that_nothing_limits_asks_for_nothing_but_the_limits(store: Store) -> None:
+    apply_all(store, StatedLimits(False, None, {"gpu": 2, "disk": None}))
+    rulings: list[Ruling] = []
+    demands = [Demand("new", pool, 2, 7) for pool in (None, "disk", "tape")]
+    asked = count_statements(store, lambda: rulings.extend(rule(store, demand, 7).verdict.ruling for demand in demands))
+    assert asked == len(demands)
+    assert rulings == [Ruling.ADMIT, Ruling.ADMIT, Ruling.IMPOSSIBLE]
+
+
+def test_an_admission_finds_those_seen_to_fit_without_reading_the_queue(store: Store) -> None:
+    """Architecture, Admission attempt: with a thousand requests it costs what it costs with a few."""
+    statements = _statements(store, lambda one: settle(one, Request(LAST, "gpu", 1, 7), None, now_ns=7))
+    assert not [step for step in _plans(store, statements) if step.startswith("SCAN")]
 
 
 def test_the_one_ahead_is_of_any_pool_and_queued(store: Store) -> None:

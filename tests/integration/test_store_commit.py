@@ -26,7 +26,18 @@ from jobman.store.jobs import (
 )
 from jobman.store.specs import load_spec
 from tests.moves import EXAMPLE_JOB_ID, PLAIN, end_of, instant, reload, submitted, walk
-from tests.stores import await_line, commit_all, dump, fast_store, fresh_id, outputs, plain_spec, start_python, tell
+from tests.stores import (
+    await_line,
+    commit_all,
+    dump,
+    fast_store,
+    fresh_id,
+    outputs,
+    plain_spec,
+    start_python,
+    statements_of,
+    tell,
+)
 from tests.strategies import histories, job_specs
 
 PER_TEST_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
@@ -220,6 +231,26 @@ def test_a_job_that_does_not_exist_is_not_found(store: Store) -> None:
     assert latest_admission(store, EXAMPLE_JOB_ID) is None
     assert load_runs(store, [EXAMPLE_JOB_ID]) == {}
     assert not store.in_transaction()
+
+
+@pytest.mark.parametrize(
+    ("move", "untouched"),
+    [
+        ("start", {"jobs_active", "jobs_by_active_run", "one_active_run_per_job"}),
+        ("end", {"jobs_by_submission", "admissions_by_run", "one_supervisor_per_job"}),
+    ],
+)
+def test_a_change_writes_no_index_of_what_stays_as_it_is(store: Store, move: str, untouched: set[str]) -> None:
+    """Each one would be another page of every such commit."""
+    path = ("claim", "admit", "reserve", "start", "end")
+    *before, change = walk(*path[: path.index(move) + 1])
+    commit_all(store, before)
+    updates = [text for text in statements_of(store, lambda: commit(store, change)) if text.startswith("UPDATE")]
+    steps = [step for text in updates for step in store.execute(f"EXPLAIN {text}", (None,) * text.count("?"))]
+    written = {root for _, code, _, root, *_ in steps if code == "OpenWrite"}
+    names = {name for root, name in store.execute("SELECT rootpage, name FROM sqlite_schema") if root in written}
+    assert names >= {"jobs", "runs"}
+    assert not names & untouched
 
 
 def test_active_jobs_are_those_that_are_not_completed_newest_first(store: Store) -> None:

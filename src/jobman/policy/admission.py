@@ -105,13 +105,26 @@ def judge(view: View, request: Request, now_ns: int) -> Verdict:
         request: the caller's, as it stands in the queue or would.
         now_ns: the boot-time clock.
     """
+    return refuse(view, request, now_ns) or among_elders(view, request, now_ns)
+
+
+def refuse(view: View, request: Request, now_ns: int) -> Verdict | None:
+    """Rule on a request that does not even fit by itself; ``None`` if it does. The queue does not matter here."""
     if impossible_scope(view.limits, request) is not None:
         return Verdict(Ruling.IMPOSSIBLE)
     full = lacking(view, request)
-    if full:
-        return Verdict(Ruling.WAIT, scope=full[0], returns=is_idle(request, now_ns))
+    return Verdict(Ruling.WAIT, scope=full[0], returns=is_idle(request, now_ns)) if full else None
+
+
+def among_elders(view: View, request: Request, now_ns: int) -> Verdict:
+    """Rule on a request that fits by itself: only older ones can hold it up."""
     elders = [older for older in _competitors(view, request) if not is_idle(older, now_ns)]
     return _behind_one_that_fits(view, elders, now_ns) or _beside_those_that_do_not(view, elders)
+
+
+def is_limited(limits: Limits, request: Request) -> bool:
+    """Say whether any scope of the request has a capacity; without one it neither waits nor lets others wait."""
+    return not limits.capacities.keys().isdisjoint(request.scopes())
 
 
 def is_idle(request: Request, now_ns: int) -> bool:

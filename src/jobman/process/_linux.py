@@ -160,9 +160,9 @@ def table() -> dict[int, Entry]:
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The PIDs of the children of ``pid``, zombies included.
+    """The PIDs of the children of the first thread of ``pid``, zombies included.
 
-    Complete if ``pid`` is the caller and has one thread: nobody else reaps its children meanwhile.
+    Complete if ``pid`` is the caller and has one thread: nobody else has children, or reaps them meanwhile.
 
     Raises:
         OSError: The table cannot be read.
@@ -170,11 +170,10 @@ def children(pid: int) -> tuple[int, ...]:
     """
     _require_own_table()
     try:
-        tasks = os.listdir(f"/proc/{pid}/task")
-        lists = [_read(f"/proc/{pid}/task/{task}/children", _ENVIRONMENT_PIECE) for task in tasks]
+        listed = _read(f"/proc/{pid}/task/{pid}/children", _ENVIRONMENT_PIECE)
     except FileNotFoundError:  # a kernel without the list
         return tuple(found.pid for found in table().values() if found.ppid == pid)
-    return tuple(int(child) for listed in lists for child in listed.split())
+    return tuple(int(child) for child in listed.split())
 
 
 def initial_environment(pid: int) -> bytes | None:
@@ -341,3 +340,12 @@ def default_library_signals() -> None:
                 syscall(number, signo, default, None, size)
     except (ImportError, OSError, AttributeError, MemoryError):
         return
+
+
+def prepare_launches() -> None:
+    """Find out what every launch has to know, so that the first one does not: a job may have waited for its moment."""
+    default_library_signals()
+    try:
+        own_identity()
+    except (OSError, UnsupportedPlatformError):
+        pass  # the launch meets it again, and says so

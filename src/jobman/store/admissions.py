@@ -7,11 +7,13 @@ from jobman.policy.admission import (
     STORE_WIDE,
     Limits,
     Request,
-    Ruling,
     View,
+    among_elders,
     fits,
     fitting,
+    is_limited,
     judge,
+    refuse,
     slot_indexes,
 )
 from jobman.store.rows import parse_indexes
@@ -41,6 +43,18 @@ class Demand(NamedTuple):
     eligible_at_ns: int
 
 
+class Ruled(NamedTuple):
+    """What one moment of the store comes to for one request.
+
+    ``placed`` says that the request has its place in the queue; one that has to wait for nobody is not asked.
+    """
+
+    verdict: Verdict
+    request: Request
+    limits: Limits
+    placed: bool = False
+
+
 def load_limits(store: Store) -> Limits:
     """Return the capacities that are in force."""
     rows = store.execute("SELECT scope, capacity FROM concurrency_limits")
@@ -65,26 +79,30 @@ def load_request(store: Store, job_id: str) -> Request | None:
     return _request(rows[0], competes=True) if rows else None
 
 
-def rule(store: Store, demand: Demand, now_ns: int) -> tuple[Verdict, Request]:
+def rule(store: Store, demand: Demand, now_ns: int) -> Ruled:
     """Rule on one attempt from one moment of the store; reads only.
 
     The queue is read only if the request fits by itself, and then no further than needed: with a thousand requests an
-    attempt costs as much as with a few.
+    attempt costs as much as with a few. For one that takes slots of no limited scope nothing is read but the limits.
     """
-    request = load_request(store, demand.job_id) or Request(
-        demand.job_id, demand.pool, demand.slots, eligible_at_ns=_eligible_at_ns(store, demand.eligible_at_ns)
-    )
-    limits = load_limits(store)
+    limits, request = load_limits(store), Request(*demand)
+    if not is_limited(limits, request):
+        return Ruled(judge(View(limits, {}), request, now_ns), request, limits)
+    present = load_request(store, demand.job_id)
+    request = present or request._replace(eligible_at_ns=_eligible_at_ns(store, demand.eligible_at_ns))
     view = load_view(store, limits, with_queue=False)
-    verdict = judge(view, request, now_ns)
-    if verdict.ruling != Ruling.ADMIT or not limits.capacities:
-        return verdict, request
+    verdict = refuse(view, request, now_ns) or _rule_in_queue(store, view, request, now_ns)
+    return Ruled(verdict, request, limits, present is not None)
+
+
+def _rule_in_queue(store: Store, view: View, request: Request, now_ns: int) -> Verdict:
     elders = _load_queue(store, before=request.order(), at_most=_PAGE)
-    verdict = judge(view._replace(queue=elders), request, now_ns)
+    verdict = among_elders(view._replace(queue=elders), request, now_ns)
     # Whoever waits for an older one that fits waits whatever is between the two; anything else takes all of them.
     if len(elders) == _PAGE and verdict.retry_ns is None:
-        verdict = judge(view._replace(queue=_load_queue(store, before=request.order())), request, now_ns)
-    return verdict, request
+        elders = _load_queue(store, before=request.order())
+        verdict = among_elders(view._replace(queue=elders), request, now_ns)
+    return verdict
 
 
 def enqueue(store: Store, request: Request) -> None:
@@ -137,9 +155,8 @@ def settle(store: Store, request: Request, passes: str | None, *, now_ns: int) -
                 forget_fitting(store, other.job_id)
 
 
-def with_indexes(store: Store, admission: Admission) -> Admission:
+def with_indexes(store: Store, admission: Admission, limits: Limits) -> Admission:
     """Return the admission with the lowest free slot indexes of its finite scope, if that is not too large (D34)."""
-    limits = load_limits(store)
     scope = next((scope for scope in (admission.pool, STORE_WIDE) if scope in limits.capacities), None)
     if scope is None or limits.capacities[scope] > MAX_INDEXED_CAPACITY:
         return admission

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Entity = Job | Run | Supervisor
     E = TypeVar("E", Job, Run, Supervisor)
 
+_EVENT = EVENTS.insert()
 _SAME_STATE = "revision = ? AND phase = ?"
 
 
@@ -47,18 +48,29 @@ def commit(store: Store, transition: Transition) -> None:
     Raises:
         RevisionConflictError: somebody changed one of the entities since it was read.
     """
-    before, after = transition.before, transition.after
     with store.write():
-        _write(store, JOBS, job_row, before and before.job, after.job)
-        _write(store, RUNS, run_row, before and before.run, after.run)
-        _write(store, SUPERVISORS, supervisor_row, before and before.supervisor, after.supervisor)
-        _write_admission(store, before, after)
-        _leave_queue(store, before, after)
-        event_ids = append_events(store, transition.events)
-        if before is not None:
-            from jobman.store.outbox import queue  # a submission, which must be quick, has nobody to tell yet
+        write_transition(store, transition)
 
-            queue(store, transition, event_ids)
+
+def write_transition(store: Store, transition: Transition) -> None:
+    """Write ``transition`` as a part of the transaction that is open, which an error must roll back as a whole.
+
+    Raises:
+        RevisionConflictError: somebody changed one of the entities since it was read; some of it may be written.
+    """
+    if not store.in_transaction():
+        raise AssertionError("outside a transaction each statement would be durable by itself")
+    before, after = transition.before, transition.after
+    _write(store, JOBS, job_row, before and before.job, after.job)
+    _write(store, RUNS, run_row, before and before.run, after.run)
+    _write(store, SUPERVISORS, supervisor_row, before and before.supervisor, after.supervisor)
+    _write_admission(store, before, after)
+    _leave_queue(store, before, after)
+    event_ids = _append(store, transition.events)
+    if before is not None:
+        from jobman.store.outbox import queue  # a submission, which must be quick, has nobody to tell yet
+
+        queue(store, transition, event_ids)
 
 
 def commit_submission(store: Store, transition: Transition, spec: JobSpec) -> None:
@@ -67,7 +79,7 @@ def commit_submission(store: Store, transition: Transition, spec: JobSpec) -> No
 
     job = transition.after.job
     with store.write():
-        commit(store, transition)
+        write_transition(store, transition)
         store.execute("INSERT INTO job_specs (job_id, spec_json) VALUES (?, ?)", (job.id, encode(spec)))
         for kind, labels in (("group", spec.groups), ("tag", spec.tags)):
             for label in labels:
@@ -144,10 +156,14 @@ def renew_lease(store: Store, snapshot: Snapshot, expires_at_ns: int) -> None:
 
 def append_events(store: Store, events: tuple[Event, ...]) -> list[str]:
     """Append to the history, all or none; each event gets its ID here, which is returned."""
-    event_ids = [new_id(event.at_ns, os.urandom(RANDOM_BYTES)) for event in events]
     with store.write():
-        for event, event_id in zip(events, event_ids, strict=True):
-            store.execute(EVENTS.insert(), event_row(event, event_id))
+        return _append(store, events)
+
+
+def _append(store: Store, events: tuple[Event, ...]) -> list[str]:
+    event_ids = [new_id(event.at_ns, os.urandom(RANDOM_BYTES)) for event in events]
+    for event, event_id in zip(events, event_ids, strict=True):
+        store.execute(_EVENT, event_row(event, event_id))
     return event_ids
 
 
@@ -172,16 +188,19 @@ def _write(  # noqa: PLR0917  # one table, two values
     if before is None:
         store.execute(table.insert(), row(after))
         return
-    store.execute(*_update(table, row(before), row(after), guard=_state(before)))
+    store.execute(*_update(table, row(before), row(after), _SAME_STATE, _state(before)))
     _require_one(store, before)
 
 
-def _update(table: Table, before: Row, after: Row, *, guard: Row) -> tuple[str, Row]:
+def _update(  # noqa: PLR0917  # one row before and after, one condition and its bindings
+    table: Table, before: Row, after: Row, condition: str, bindings: Row
+) -> tuple[str, Row]:
     # Only what the transition changes: facts that are recorded without a revision (who waits at the gate, when the
-    # signal was sent, the lease) may be newer than the snapshot, and must survive it.
+    # signal was sent, the lease) may be newer than the snapshot, and must survive it. Nor are indexes written of
+    # what stays the same.
     pairs = zip(table.columns, before, after, strict=True)
     changed = {column: new for column, old, new in pairs if new != old}
-    return table.update(tuple(changed), _SAME_STATE), (*changed.values(), *guard)
+    return table.update(tuple(changed), condition), (*changed.values(), *bindings)
 
 
 def _write_admission(store: Store, before: Snapshot | None, after: Snapshot) -> None:
@@ -191,14 +210,13 @@ def _write_admission(store: Store, before: Snapshot | None, after: Snapshot) -> 
     if old is None:
         store.execute(ADMISSIONS.insert(), admission_row(new))
         return
-    statement = "UPDATE admissions SET run_id = ?, released_at_ns = ? WHERE id = ? AND released_at_ns IS NULL"
-    store.execute(statement, (new.run_id, new.released_at_ns, new.id))
+    store.execute(*_update(ADMISSIONS, admission_row(old), admission_row(new), "released_at_ns IS NULL", (new.id,)))
     _require_one(store, new)
 
 
 def _leave_queue(store: Store, before: Snapshot | None, after: Snapshot) -> None:
     # A job that has ended waits for nothing (O.42); one that was admitted has left the queue already.
-    if before is not None and after.job.phase == JobPhase.COMPLETED:
+    if before is not None and before.admission is None and after.job.phase == JobPhase.COMPLETED:
         store.execute("DELETE FROM admission_requests WHERE job_id = ?", (after.job.id,))
 
 

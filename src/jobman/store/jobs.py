@@ -93,7 +93,7 @@ def load_ownership(store: Store) -> list[tuple[str, int | None, str | None, int 
     """
     rows = store.execute(
         "SELECT jobs.id, claim_deadline_ns, boot_id, lock_device, lock_inode FROM jobs"
-        " LEFT JOIN supervisors ON supervisors.job_id = jobs.id WHERE jobs.phase <> 'completed'"
+        " LEFT JOIN supervisors ON supervisors.job_id = jobs.id WHERE jobs.completed_at_ns IS NULL"
         " UNION ALL SELECT admissions.job_id, NULL, NULL, NULL, NULL FROM admissions"
         " JOIN jobs ON jobs.id = admissions.job_id WHERE released_at_ns IS NULL AND jobs.phase = 'completed'"
     )
@@ -121,7 +121,7 @@ def revision_of(store: Store, job_id: str) -> int:
 
 def count_active(store: Store) -> int:
     """Return how many jobs are not completed; that many supervisors share the polling budget."""
-    return int(store.execute("SELECT count(*) FROM jobs WHERE phase <> 'completed'")[0][0])
+    return int(store.execute("SELECT count(*) FROM jobs WHERE completed_at_ns IS NULL")[0][0])
 
 
 def has_open_deliveries(store: Store) -> bool:
@@ -180,7 +180,7 @@ def _conditions(wanted: JobFilter) -> tuple[list[str], list[object]]:
         if values:
             parts.append((f"{column} IN ({', '.join('?' * len(values))})", values))
     if wanted.active is not None:
-        parts.append(("phase <> 'completed'" if wanted.active else "phase = 'completed'", ()))
+        parts.append((f"completed_at_ns IS {'' if wanted.active else 'NOT '}NULL", ()))
     for condition, value in (
         ("name = ?", wanted.name),
         # Shells negate a set with "!" as well as "^"; SQLite knows the latter only.

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
     # Event ID, type, job ID, run ID, when it happened.
     Happened = tuple[str, str, str, str | None, int]
+    # Notifier, how often to try, for how long.
+    Subscriber = tuple[str, int, int]
 
 _SUBSCRIPTION = (
     "INSERT INTO notification_subscriptions (job_id, event_type, notifier, max_attempts, budget_ns)"
     " VALUES (?, ?, ?, ?, ?)"
 )
 _SUBSCRIBERS = (
-    "SELECT notifier, max_attempts, budget_ns FROM notification_subscriptions"
-    " WHERE job_id = ? AND event_type = ? ORDER BY notifier"
+    "SELECT event_type, notifier, max_attempts, budget_ns FROM notification_subscriptions"
+    " WHERE job_id = ? ORDER BY notifier"
 )
 _DELIVERY = (
     "INSERT INTO notification_deliveries (event_id, event_type, job_id, run_id, occurred_at_ns, created_at_ns,"
@@ -53,9 +55,11 @@ def queue(store: Store, transition: Transition, event_ids: Sequence[str]) -> Non
         transition: what is being committed.
         event_ids: the IDs of its events, in their order.
     """
-    for notice in notices(transition):
-        event = transition.events[notice.place]
-        subscribers = store.execute(_SUBSCRIBERS, (event.job_id, notice.type))
+    to_tell = notices(transition)
+    # Most jobs tell nobody: one query says so for all that happens at once.
+    told = _subscribers(store, transition.after.job.id) if to_tell else {}
+    for notice in to_tell:
+        event, subscribers = transition.events[notice.place], told.get(notice.type)
         if subscribers:
             happened = (event_ids[notice.place], notice.type, event.job_id, notice.run_id, event.at_ns)
             _queue(store, happened, subscribers, dump(summary(notice, transition.after)))
@@ -66,11 +70,19 @@ def queue_claim(store: Store, job_id: str, event_id: str, at_ns: int) -> None:
     rows = store.execute("SELECT name, submitted_at_ns FROM jobs WHERE id = ?", (job_id,))
     name, submitted_at_ns = rows[0]
     said = {"submitted_at": format_timestamp(submitted_at_ns)} | ({"job_name": name} if name else {})
-    subscribers = store.execute(_SUBSCRIBERS, (job_id, "job_started"))
+    subscribers = _subscribers(store, job_id).get("job_started", [])
     _queue(store, (event_id, "job_started", job_id, None, at_ns), subscribers, dump(said))
 
 
-def _queue(store: Store, happened: Happened, subscribers: Sequence[tuple[str, int, int]], said: str) -> None:
+def _subscribers(store: Store, job_id: str) -> dict[str, list[Subscriber]]:
+    """Return by event who wants to be told of a job."""
+    found: dict[str, list[Subscriber]] = {}
+    for event_type, *subscriber in store.execute(_SUBSCRIBERS, (job_id,)):
+        found.setdefault(event_type, []).append(tuple(subscriber))
+    return found
+
+
+def _queue(store: Store, happened: Happened, subscribers: Sequence[Subscriber], said: str) -> None:
     *_, at_ns = happened
     for notifier, max_attempts, budget_ns in subscribers:
         row = (*happened, at_ns, notifier, max_attempts, at_ns + budget_ns, at_ns, said)

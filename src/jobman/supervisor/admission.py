@@ -8,19 +8,18 @@ from jobman.model.ids import RANDOM_BYTES, new_id
 from jobman.model.state import Admission, JobPhase, Reason
 from jobman.model.transitions import running
 from jobman.model.transitions.submission import LEASE_NS
-from jobman.policy.admission import Ruling
+from jobman.policy.admission import Ruling, Verdict
 from jobman.policy.observation import Attempt
 from jobman.store.admissions import (
     Demand,
     enqueue,
     forget_fitting,
-    load_request,
     note_fitting,
     rule,
     settle,
     with_indexes,
 )
-from jobman.store.commit import commit
+from jobman.store.commit import write_transition
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,7 +28,11 @@ if TYPE_CHECKING:
     from jobman.model.state import Snapshot
     from jobman.model.transitions._change import Now
     from jobman.policy.admission import Request
+    from jobman.store.admissions import Ruled
     from jobman.store.connection import Store
+
+UNTRIED = Attempt(Verdict(Ruling.WAIT), enqueued=False)
+"""Of a job without a place in the queue: whatever an attempt comes to, it writes, so nobody looks before."""
 
 
 def look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:
@@ -39,9 +42,9 @@ def look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attem
 
 
 def _look(store: Store, snapshot: Snapshot, spec: JobSpec, clock: Clock) -> Attempt:
-    verdict, request = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
+    verdict, _, _, placed = rule(store, _demand(snapshot, spec, clock), clock.boottime_ns())
     # One that was skipped as idle has a place that says so: the attempt has to write, as one without a place.
-    return Attempt(verdict, load_request(store, request.job_id) is not None and not verdict.returns)
+    return Attempt(verdict, placed and not verdict.returns)
 
 
 def attempt(store: Store, snapshot: Snapshot, spec: JobSpec, *, clock: Clock, now: Now) -> Snapshot:
@@ -52,9 +55,10 @@ def attempt(store: Store, snapshot: Snapshot, spec: JobSpec, *, clock: Clock, no
     """
     with store.write():
         now_ns = clock.boottime_ns()
-        verdict, request = rule(store, _demand(snapshot, spec, clock), now_ns)
+        ruled = rule(store, _demand(snapshot, spec, clock), now_ns)
+        verdict, request = ruled.verdict, ruled.request
         if verdict.ruling == Ruling.ADMIT:
-            after = _admit(store, snapshot, request, now)
+            after = _admit(store, snapshot, ruled, now)
             settle(store, request, verdict.passes, now_ns=now_ns)
             return after
         if verdict.mark is not None:
@@ -69,16 +73,17 @@ def _wait(store: Store, snapshot: Snapshot, request: Request, now: Now) -> Snaps
     if snapshot.job.phase != JobPhase.STARTING:
         return snapshot
     transition = running.enqueue(snapshot, Reason.ADMISSION_CAPACITY, now)
-    commit(store, transition)
+    write_transition(store, transition)
     return transition.after
 
 
-def _admit(store: Store, snapshot: Snapshot, request: Request, now: Now) -> Snapshot:
+def _admit(store: Store, snapshot: Snapshot, ruled: Ruled, now: Now) -> Snapshot:
+    request = ruled.request
     admission_id = new_id(now.wall_ns, os.urandom(RANDOM_BYTES))
     expires_ns = now.wall_ns + LEASE_NS
     plain = Admission(admission_id, request.job_id, request.slots, now.wall_ns, expires_ns, pool=request.pool)
-    transition = running.admit(snapshot, with_indexes(store, plain), now)
-    commit(store, transition)
+    transition = running.admit(snapshot, with_indexes(store, plain, ruled.limits), now)
+    write_transition(store, transition)
     return transition.after
 
 

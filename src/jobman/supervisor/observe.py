@@ -15,6 +15,7 @@ from jobman.store.dependencies import has_news, load_dependencies
 from jobman.store.jobs import count_active, load_snapshot, revision_of
 from jobman.store.live_input import eof_run
 from jobman.store.specs import load_spec
+from jobman.supervisor.admission import UNTRIED
 from jobman.supervisor.admission import look as look_for_slots
 from jobman.values import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ _NO_RUN = process.RunTree(os.getpid(), leader_pid=-1, run_id="")
 _NEVER_NS = 2**63
 _UNREAD = -1
 _COUNT_EVERY_NS = 1_000_000_000
+_WITHOUT_A_PLACE = (JobPhase.WAITING, JobPhase.BACKOFF, JobPhase.RUNNING)
+"""From here a job comes to the queue anew: no row of it is there (`admission.UNTRIED`)."""
 _BEFORE_THE_GATE = (JobPhase.STARTING, JobPhase.WAITING, JobPhase.PAUSED)
 
 
@@ -60,10 +63,12 @@ class Observer:
         self._clock = clock
         self._claimed_ns = claimed_ns
         self._dependencies: tuple[DependencyState, ...] = ()
-        self._version = _UNREAD
+        self._version = self._seen = _UNREAD
         self._active = 0
         self._count_at_ns = 0
-        self._first_in_queue = False
+        self._count_is_old = True
+        self._first_in_queue: bool | None = None
+        self._untried = True
         self._next_look_ns = 0
         self._attempt: Attempt | None = None
         self._attempt_until_ns = 0
@@ -74,36 +79,47 @@ class Observer:
         now_ns = self._clock.monotonic_ns()
         if not woken and now_ns < self._next_look_ns:
             return
-        if not self.peek() or self.store_gone or self.ahead:
+        # Whoever wakes us has committed something that concerns us: asking whether it does would read it twice.
+        news = self._has_changed() if woken else self.peek()
+        if not news or self.store_gone or self.ahead:
             return
-        # Asked for before the read: what is committed in between is read twice, and never missed.
-        self._version = self._store.data_version()
+        self._version = self._seen
         self.reload()
 
     def peek(self) -> bool:
-        """Say whether there is something new to read, at the price of one ``lstat`` and one pragma; sets the next look.
-
-        Most looks of a waiting supervisor end here (D41).
-        """
-        self._next_look_ns = self._following_look_ns()
-        if self.store_gone or self._store.is_replaced():
-            self.store_gone = True
-            return True
-        version = self._store.data_version()
-        if version == self._version:
+        """Say whether there is something new to read that may change a decision; sets the next look."""
+        if not self._has_changed():
             return False
-        self._count_active()
-        if self._version != _UNREAD and not self._concerns_us():
-            self._version = version
+        if not self.store_gone and self._version != _UNREAD and not self._concerns_us():
+            self._version = self._seen
             return False
         return True
 
+    def _has_changed(self) -> bool:
+        """Say whether others have committed since the last read, at the price of one ``lstat`` and one pragma.
+
+        Most looks of a waiting supervisor end here (D41).
+        """
+        self.store_gone = self.store_gone or self._store.is_replaced()
+        self._next_look_ns = self._following_look_ns()
+        if self.store_gone:
+            return True
+        # Asked for before the read: what is committed in between is read twice, and never missed.
+        self._seen = self._store.data_version()
+        changed = self._seen != self._version
+        self._count_is_old = self._count_is_old or changed
+        return changed
+
     def _count_active(self) -> None:
-        """Learn once a second at most with how many supervisors the polling budget is shared."""
+        """Learn once a second at most with how many supervisors the polling budget is shared.
+
+        At the look after a change, not at the one that finds it: somebody may wait for what that leads to.
+        """
         now_ns = self._clock.monotonic_ns()
-        if now_ns >= self._count_at_ns:
+        if self._count_is_old and now_ns >= self._count_at_ns:
             self._count_at_ns = now_ns + _COUNT_EVERY_NS
             self._active = count_active(self._store)
+            self._count_is_old = False
 
     def _concerns_us(self) -> bool:
         """Say whether what others have committed may change a decision; most of it is about other jobs."""
@@ -131,10 +147,15 @@ class Observer:
 
     def advance(self, snapshot: Snapshot) -> None:
         """Go on from a newer snapshot, such as what a commit of our own made of the last one."""
+        before, phase = self.snapshot.job.phase, snapshot.job.phase
         self.snapshot = snapshot
-        self._attempt = None
-        queued = snapshot.job.phase == JobPhase.QUEUED and not self.store_gone
-        self._first_in_queue = queued and is_first(self._store, snapshot.job.id)
+        self._attempt = self._first_in_queue = None
+        self._untried = phase == JobPhase.STARTING or (phase == JobPhase.QUEUED and before in _WITHOUT_A_PLACE)
+
+    def attempted(self, snapshot: Snapshot) -> None:
+        """Go on from what an attempt to get slots made of the last snapshot."""
+        self.advance(snapshot)
+        self._untried = False
 
     def reload_dependencies(self) -> None:
         """Read the edges of a job that waits for others."""
@@ -228,6 +249,8 @@ class Observer:
         job, _, _, admission = self.snapshot
         if self.store_gone or admission is not None or job.phase not in (JobPhase.QUEUED, JobPhase.STARTING):
             return None
+        if self._untried:
+            return UNTRIED
         now_ns = self._clock.monotonic_ns()
         if self._attempt is None or now_ns >= self._attempt_until_ns:
             self._attempt = look_for_slots(self._store, self.snapshot, self.spec, self._clock)
@@ -237,8 +260,19 @@ class Observer:
 
     def _following_look_ns(self) -> int:
         # The first of a queue keeps the shortest interval, so that a lost wake-up costs no more than that.
-        shortest = self.store_gone or (self.snapshot.job.phase == JobPhase.QUEUED and self._first_in_queue)
-        return next_look_ns(self._clock.monotonic_ns(), 0 if shortest else self._active, _draw)
+        active = 0
+        if not self.store_gone and not self._is_first_in_queue():
+            self._count_active()
+            active = self._active
+        return next_look_ns(self._clock.monotonic_ns(), active, _draw)
+
+    def _is_first_in_queue(self) -> bool:
+        job = self.snapshot.job
+        if job.phase != JobPhase.QUEUED:
+            return False
+        if self._first_in_queue is None:
+            self._first_in_queue = is_first(self._store, job.id)
+        return self._first_in_queue
 
 
 def _draw() -> int:

@@ -66,6 +66,7 @@ class Performer:
         self._observer = observer
         self._clock = clock
         self._adopts = process.become_subreaper()
+        process.prepare_launches()
         self._renew_at_ns = 0
         self._commits = Commits(owner.store, observer, clock, self.notes)
         self._acts: dict[Act, Callable[[Decision], None]] = {
@@ -181,7 +182,7 @@ class Performer:
         now = self._now()
         self._renew_at_ns = now.monotonic_ns + _RENEW_EVERY_NS
         after = admission.attempt(self._store, self._snapshot(), self._observer.spec, clock=self._clock, now=now)
-        self._observer.advance(after)
+        self._observer.attempted(after)
 
     def _finish(self, decision: Decision) -> None:
         if decision.finish is None:
@@ -319,10 +320,9 @@ class Performer:
         """Wake whom the last commit concerns: dependents of a completed job, and requests that may fit now."""
         if self._observer.store_gone:
             return
-        concerned = requests_to_wake(self._store, self._observer.spec.slots)
         if self._snapshot().job.phase == JobPhase.COMPLETED:
-            concerned += dependents_to_wake(self._store, self._owner.job_id)
-        wake_jobs(self._store.root, concerned)
+            wake_jobs(self._store.root, dependents_to_wake(self._store, self._owner.job_id))
+        wake_jobs(self._store.root, requests_to_wake(self._store, self._observer.spec.slots))
 
     def _run(self) -> ActiveRun:
         """Return the active run; it begins when it is first asked for, once its reservation is durable."""

@@ -99,7 +99,8 @@ class ActiveRun:
         if tree is None:
             return ChildView(self._stage, self.ladder, drained=not self._pipes)
         self._observe_exit(tree)
-        tree.reap_adopted()
+        if self._stage in (Stage.EXECUTED, Stage.EXITED):
+            tree.reap_adopted()  # before, nothing of the target can have been left to us
         return ChildView(
             self._stage,
             self.ladder,

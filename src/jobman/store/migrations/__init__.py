@@ -19,6 +19,8 @@ MIGRATIONS = (
     ("0003_live_input", "0a97f18980879ef8d4597f3e29aa47b4aa10a5e6611627534cfb744142d72acb"),
     ("0004_pruning", "72ef501b2e4dfa8f97cbdf5660b65b43ff8a45348ed724b30f643c5f548f710b"),
     ("0005_notifications", "d782d5c0c1f2ede10fd969df57ba770daabef4a364f9e0c1a9070da9986159a4"),
+    ("0006_seen_to_fit", "d8837c42cb015d8f14df202c710e44d55755c1eb488ef771a0b500a99abced5f"),
+    ("0007_active", "8b1025a6f10d29613c99202b085e154de80d0c5b27024dbd9e1eee526374e42c"),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 
