@@ -139,7 +139,7 @@ def test_what_a_supervisor_imports_late_it_has_loaded_before() -> None:
 
 BEFORE_THE_FIRST_DECISION = {
     *(("handshake", "digest", name) for name in ("_sha2", "_sha256", "hashlib")),
-    ("model.spec", "_check_notifications", "jobman.model.notifiers"),
+    ("model.spec_rules", "_check_notifications", "jobman.model.notifiers"),
     ("model.spec_json", "decode", "json"),
     *(("model.spec_json", name, "jobman.model.notifiers_json") for name in ("_notifications", "_told")),
     ("process._linux", "become_subreaper", "ctypes"),
