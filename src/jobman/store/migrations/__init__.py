@@ -19,6 +19,7 @@ MIGRATIONS = (
     ("0003_live_input", "0a97f18980879ef8d4597f3e29aa47b4aa10a5e6611627534cfb744142d72acb"),
     ("0004_pruning", "72ef501b2e4dfa8f97cbdf5660b65b43ff8a45348ed724b30f643c5f548f710b"),
     ("0005_notifications", "d782d5c0c1f2ede10fd969df57ba770daabef4a364f9e0c1a9070da9986159a4"),
+    ("0006_listing", "ca8cba3a6fd33376d53305dbc8d33836a2f04620d81b686037a5161bd7ec7853"),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 
