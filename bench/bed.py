@@ -124,6 +124,16 @@ class Bed:
         wanted = f"JOBMAN_STATE_DIR={self.state}".encode()
         return [pid for pid in _pids() if wanted in _environment(pid)]
 
+    def beside(self, name: str) -> Bed:
+        """Return a bed with a state directory of its own in the same scratch directory, for which this one cares.
+
+        Who uses it waits until it is settled.
+        """
+        other = Bed(quick=self.quick)
+        other.scratch = self.scratch
+        other.environment = self.environment | {"JOBMAN_STATE_DIR": f"{self.scratch}/{name}"}
+        return other
+
     def supervisors(self) -> list[int]:
         """Return the living supervisors."""
         return [pid for pid in self.processes() if b"supervisor/__main__.py" in _read(f"/proc/{pid}/cmdline")]
@@ -140,13 +150,23 @@ def nanoseconds(timestamp: str) -> int:
 
 def interleave(rounds: int, *measures: Callable[[], int]) -> list[float]:
     """Take turns, so that all see the same machine, and return the median nanoseconds of each."""
+    return [median(times) for times in take_turns(rounds, *measures)]
+
+
+def take_turns(rounds: int, *measures: Callable[[], int]) -> list[list[int]]:
+    """Take turns, and return the nanoseconds that each has measured."""
     for measure in measures:
         measure()  # caches of files and bytecode are warm for all of them, or for none
     taken: list[list[int]] = [[] for _ in measures]
     for _ in range(rounds):
         for measure, times in zip(measures, taken, strict=True):
             times.append(measure())
-    return [median(times) for times in taken]
+    return taken
+
+
+def p95(times: Sequence[float]) -> float:
+    """Return what 95 of 100 measurements stay below."""
+    return sorted(times)[len(times) * 95 // 100]
 
 
 def await_true(condition: Callable[[], object], complaint: str) -> None:
