@@ -44,9 +44,9 @@ while True:
 
 def submissions(bed: Bed) -> list[Row]:
     """Measure ``jobman run`` in turns in stores that hold ever more jobs that have ended, and their events."""
-    sizes = _SIZES if not bed.quick else (10, 50, 200)
+    sizes = _SIZES if not bed.quick else (10, 200)
     beds = [_filled(bed, size) for size in sizes]
-    medians = interleave(bed.pick(_ROUNDS, 2), *(_submission(one) for one in beds))
+    medians = interleave(bed.pick(_ROUNDS, 1), *(_submission(one) for one in beds))
     told = ", ".join(f"{milliseconds(taken)} of {size:,}" for taken, size in zip(medians[1:], sizes[1:], strict=True))
     yardstick = f"of {sizes[0]} jobs {milliseconds(medians[0])}"
     what = "jobman run -- true in a store of many jobs"
@@ -55,9 +55,9 @@ def submissions(bed: Bed) -> list[Row]:
 
 def write_ahead_log(bed: Bed) -> list[Row]:
     """Measure the largest size of the write-ahead log while many write and at every moment somebody reads."""
-    writers, jobs = bed.pick(_WRITERS, 4), bed.pick(60, 3)
+    writers, jobs = bed.pick(_WRITERS, 2), bed.pick(60, 3)
     open_store(bed.state).close()
-    readers = [_python(bed, _READER, bed.state) for _ in range(4)]
+    readers = [_python(bed, _READER, bed.state) for _ in range(bed.pick(4, 1))]
     try:
         pending = [_python(bed, _WRITER, bed.state, str(place), str(jobs)) for place in range(writers)]
         peak = _peak_while(lambda: any(writer.poll() is None for writer in pending), f"{bed.state}/jobman.db-wal")

@@ -53,7 +53,7 @@ def syncs(bed: Bed) -> list[Row]:
     what, yardstick = "syncs of a job that writes 2,000 lines a second", "3 files in a batch of 50 ms"
     if shutil.which("strace") is None:
         return [Row("logs_syncs", what, "strace is not installed", yardstick, 0, 65.0, "/s")]
-    seconds, trace = bed.pick(5, 1), f"{bed.scratch}/syncs"
+    seconds, trace = bed.pick(5_000, 200) / 1e3, f"{bed.scratch}/syncs"
     tracer = ("strace", "-f", "-qq", "-e", f"trace={','.join(_SYNCS)}", "-o", trace)
     # Traced from its start: who would be attached to later may have other plans for the signal that it takes.
     command = (*tracer, *bed.words("run", "--", bed.python, "-c", _CHATTY.format(seconds=seconds)))

@@ -23,7 +23,7 @@ def memory(bed: Bed) -> list[Row]:
     argv = (bed.python, "-I", "-S", "-c", _IDLE)
     idle = [subprocess.Popen(argv) for _ in range(count)]
     try:
-        time.sleep(1)
+        time.sleep(bed.pick(1, 0))
         bare = proportional([process.pid for process in idle])
     finally:
         for process in idle:
@@ -43,15 +43,15 @@ def processor(bed: Bed) -> list[Row]:
 
 def processor_of_many(bed: Bed) -> list[Row]:
     """Measure the processor time of ten times as many, whose polls share one budget."""
-    return [_processor(bed, bed.pick(10 * _WAITERS, 8), name="waiting_cpu_500", budget=10.0)]
+    return [_processor(bed, bed.pick(10 * _WAITERS, 3), name="waiting_cpu_500", budget=10.0)]
 
 
 def thousand(bed: Bed) -> list[Row]:
     """Measure what a thousand waiting jobs take of the machine, all in all; none may fail."""
-    count = bed.pick(20 * _WAITERS, 8)
+    count = bed.pick(20 * _WAITERS, 3)
     before = meminfo("MemAvailable")
     waiting = Crowd(bed).grow(count)
-    used_ns, elapsed_ns = spend(waiting, bed.pick(20, 1))
+    used_ns, elapsed_ns = spend(waiting, bed.pick(20_000, 100))
     memory = count * proportional(waiting)
     descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in waiting)
     figures = (
@@ -65,7 +65,7 @@ def thousand(bed: Bed) -> list[Row]:
 
 def _processor(bed: Bed, count: int, *, name: str, budget: float) -> Row:
     waiting = Crowd(bed).grow(count)
-    used_ns, elapsed_ns = spend(waiting, bed.pick(20, 1))
+    used_ns, elapsed_ns = spend(waiting, bed.pick(20_000, 100))
     percent = 100 * used_ns / elapsed_ns
     what, measured = f"CPU of {count} waiting supervisors", f"{used_ns / 1e6:.0f} ms in {elapsed_ns / SECOND_NS:.0f} s"
     return Row(name, what, measured, "one core", percent, budget, "%")
@@ -89,14 +89,14 @@ class Crowd:
         await_true(
             lambda: bed.jobman("list", "--phase", "waiting", "--all").count("\n") == wanted + 1, "they do not wait"
         )
-        time.sleep(1)  # what they still import after the claim belongs to their start
+        time.sleep(bed.pick(1, 0))  # what they still import after the claim belongs to their start
         return [pid for pid in bed.supervisors() if pid not in self._owner]
 
 
-def spend(pids: Sequence[int], seconds: int) -> tuple[int, int]:
-    """Return how much processor time they used in about so many seconds, and how many nanoseconds those were."""
+def spend(pids: Sequence[int], milliseconds: int) -> tuple[int, int]:
+    """Return how much processor time they used in about so many milliseconds, and how many nanoseconds those were."""
     before_ns, began_ns = _used_ns(pids), time.monotonic_ns()
-    time.sleep(seconds)
+    time.sleep(milliseconds / 1e3)
     return _used_ns(pids) - before_ns, time.monotonic_ns() - began_ns
 
 
