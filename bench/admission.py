@@ -34,7 +34,9 @@ _CLOCK = SystemClock()
 def attempts(bed: Bed) -> list[Row]:
     """Measure the attempt that admits the first of many, and the one that finds the last still has to wait."""
     count = bed.pick(_QUEUED, 20)
-    written_ns, admitted_ns, waited_ns = measure(bed.state, count, bed.pick(40, 2))
+    queue = Queue(bed.state, count)
+    written_ns, admitted_ns, waited_ns = interleave(bed.pick(40, 2), *queue.measures())
+    queue.close()
     measured = f"{milliseconds(admitted_ns)} to be admitted, {milliseconds(waited_ns)} to wait"
     yardstick = f"a committed write of one row {milliseconds(written_ns)}"
     what = f"attempt to get slots, {count} queued"
@@ -42,14 +44,21 @@ def attempts(bed: Bed) -> list[Row]:
     return [Row("admission_attempt", what, measured, yardstick, value, 3.0)]
 
 
-def measure(state: str, count: int, rounds: int) -> list[float]:
-    """Queue ``count`` jobs; return the median nanoseconds of a write, of being admitted, and of having to wait."""
-    store = open_store(state)
-    try:
-        job_ids = _queue(store, count)
-        return interleave(rounds, _writes(store), _admits(store, iter(job_ids)), _waits(store, job_ids[-1]))
-    finally:
-        store.close()
+class Queue:
+    """Jobs that wait for slots in a store, and what can be measured of it."""
+
+    def __init__(self, state: str, count: int) -> None:
+        self._store = open_store(state)
+        self._job_ids = _queue(self._store, count)
+
+    def measures(self) -> tuple[Callable[[], int], ...]:
+        """Return measurements of a committed write of one row, of an attempt that is admitted, of one that waits."""
+        store = self._store
+        return _writes(store), _admits(store, iter(self._job_ids)), _waits(store, self._job_ids[-1])
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
 
 
 def _queue(store: Store, count: int) -> list[str]:

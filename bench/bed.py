@@ -119,6 +119,12 @@ class Bed:
             raise SystemExit(f"{' '.join(argv)}: wait status {status}")
         return elapsed_ns
 
+    def time_run(self, *words: str) -> int:
+        """Run ``jobman run WORDS`` and return its nanoseconds, once the job has ended, too: for the next measurement."""
+        taken_ns = self.time(self.words("run", *words))
+        self.settle()
+        return taken_ns
+
     def processes(self) -> list[int]:
         """Return the living processes that were started with our state directory."""
         wanted = f"JOBMAN_STATE_DIR={self.state}".encode()

@@ -24,18 +24,18 @@ _SERIES = "WITH RECURSIVE series (value) AS (SELECT ?1 UNION ALL SELECT value + 
 
 
 class Filling:
-    """A store that holds copies of one completed job, each with its run, its owner, its slots and its history."""
+    """A store that holds copies of one completed job, each with its run, its owner, its slots and its history.
+
+    Attributes:
+        job_id: the job that is copied.
+        jobs: how many there are.
+    """
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed
-        self._job_id = bed.submit("true", flags=("--name", "nightly", "--group", "bench"))
-        self._jobs = 1
+        self.job_id = bed.submit("true", flags=("--name", "nightly", "--group", "bench"))
+        self.jobs = 1
         bed.settle()
-
-    @property
-    def job_id(self) -> str:
-        """The job that is copied."""
-        return self._job_id
 
     def grow(self, wanted: int) -> None:
         """Go on until there are so many jobs."""
@@ -43,11 +43,11 @@ class Filling:
         connection.execute("PRAGMA synchronous=OFF; PRAGMA cache_size=-200000").fetchall()
         with connection:
             for table, keys in _TABLES.items():
-                connection.execute(_copy(connection, table, keys), (self._jobs, wanted, self._job_id)).fetchall()
+                connection.execute(_copy(connection, table, keys), (self.jobs, wanted, self.job_id)).fetchall()
         # What commands find is a store at rest, not a long write-ahead log.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.close()
-        self._jobs = wanted
+        self.jobs = wanted
 
 
 def _copy(connection: apsw.Connection, table: str, keys: tuple[str, ...]) -> str:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.bed import Bed, Row, interleave, milliseconds
@@ -46,7 +47,7 @@ def submissions(bed: Bed) -> list[Row]:
     """Measure ``jobman run`` in turns in stores that hold ever more jobs that have ended, and their events."""
     sizes = _SIZES if not bed.quick else (10, 200)
     beds = [_filled(bed, size) for size in sizes]
-    medians = interleave(bed.pick(_ROUNDS, 1), *(_submission(one) for one in beds))
+    medians = interleave(bed.pick(_ROUNDS, 1), *(partial(one.time_run, "--", "true") for one in beds))
     told = ", ".join(f"{milliseconds(taken)} of {size:,}" for taken, size in zip(medians[1:], sizes[1:], strict=True))
     yardstick = f"of {sizes[0]} jobs {milliseconds(medians[0])}"
     what = "jobman run -- true in a store of many jobs"
@@ -76,15 +77,6 @@ def _filled(bed: Bed, size: int) -> Bed:
     other = bed.beside(f"of-{size}")
     Filling(other).grow(size)
     return other
-
-
-def _submission(bed: Bed) -> Callable[[], int]:
-    def submit() -> int:
-        taken_ns = bed.time(bed.words("run", "--", "true"))
-        bed.settle()
-        return taken_ns
-
-    return submit
 
 
 def _python(bed: Bed, program: str, *words: str) -> subprocess.Popen[bytes]:

@@ -20,6 +20,8 @@ from bench.waiting import Crowd, meminfo, proportional, spend
 from jobman.store.check import sqlite_version
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
 
     Point = dict[str, float]
@@ -92,38 +94,45 @@ def draw() -> int:
 
 
 def _in_growing_stores(*, quick: bool) -> list[Point]:
-    points = []
+    """Measure in turns in a store of each size, so that all of them see the same machine."""
     with Bed(quick=quick) as bed:
-        filling = Filling(bed)
-        for jobs in _JOBS if not quick else (2, 20):
-            _say(f"{jobs:,} jobs")
-            filling.grow(jobs)
-            points.append({"jobs": jobs} | _latencies(bed, filling.job_id))
-    return points
+        stores = [_store(bed, jobs) for jobs in (_JOBS if not quick else (2, 20))]
+        _say("commands in each")
+        commands = [_commands_of(one) for one in stores]
+        times = take_turns(bed.pick(20, 1), *(measure for named in commands for measure in named.values()))
+        _say("admission in each")
+        queues = [admission.Queue(one.state, bed.pick(_QUEUED, 5)) for one, _ in stores]
+        attempts = take_turns(bed.pick(30, 2), *(measure for queue in queues for measure in queue.measures()))
+        for queue in queues:
+            queue.close()
+        points: list[Point] = []
+        for _, filling in stores:
+            point: Point = {"jobs": filling.jobs}
+            for name in commands[0]:
+                taken = times.pop(0)
+                point |= {f"{name}_ms": round(median(taken) / 1e6, 2), f"{name}_p95_ms": round(p95(taken) / 1e6, 2)}
+            for name in ("write", "admitted", "refused"):
+                point[f"{name}_ms"] = round(median(attempts.pop(0)) / 1e6, 3)
+            points.append(point)
+        return points
 
 
-def _latencies(bed: Bed, job_id: str) -> Point:
-    """Return median and p95 of each command, and medians of attempts to get slots, in milliseconds."""
+def _store(bed: Bed, jobs: int) -> tuple[Bed, Filling]:
+    _say(f"a store of {jobs:,} jobs", "filling")
+    one = bed.beside(f"of-{jobs}")
+    filling = Filling(one)
+    filling.grow(jobs)
+    return one, filling
 
-    def submit() -> int:
-        taken_ns = bed.time(bed.words("run", "--", "true"))
-        bed.settle()
-        return taken_ns
 
-    measures = {
-        "run": submit,
+def _commands_of(store: tuple[Bed, Filling]) -> dict[str, Callable[[], int]]:
+    bed, filling = store
+    return {
+        "run": lambda: bed.time_run("--", "true"),
         "list": lambda: bed.time(bed.words("list")),
-        "show": lambda: bed.time(bed.words("show", job_id)),
+        "show": lambda: bed.time(bed.words("show", filling.job_id)),
         "python": lambda: bed.time((bed.python, "-c", "pass")),
     }
-    point = {}
-    for name, times in zip(measures, take_turns(bed.pick(15, 1), *measures.values()), strict=True):
-        point[f"{name}_ms"] = round(median(times) / 1e6, 2)
-        point[f"{name}_p95_ms"] = round(p95(times) / 1e6, 2)
-    attempts = admission.measure(bed.state, bed.pick(_QUEUED, 5), bed.pick(30, 2))
-    for name, taken_ns in zip(("write", "admitted", "refused"), attempts, strict=True):
-        point[f"{name}_ms"] = round(taken_ns / 1e6, 3)
-    return point
 
 
 def _in_growing_crowds(*, quick: bool) -> list[Point]:
@@ -139,8 +148,8 @@ def _in_growing_crowds(*, quick: bool) -> list[Point]:
     return points
 
 
-def _say(what: str) -> None:
-    print(f"measuring {what} ...", file=sys.stderr)
+def _say(what: str, doing: str = "measuring") -> None:
+    print(f"{doing} {what} ...", file=sys.stderr)
 
 
 # --- Drawing -------------------------------------------------------------------------------------------------------

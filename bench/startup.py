@@ -32,14 +32,8 @@ profiles: {patient: {job_spec: bench, overrides: {stop: {grace_period: 1m}}}}
 
 
 def run(bed: Bed) -> list[Row]:
-    """Measure ``jobman run -- true``; the next measurement begins when the job has ended."""
-
-    def submit() -> int:
-        taken_ns = bed.time(bed.words("run", "--", "true"))
-        bed.settle()
-        return taken_ns
-
-    return [compare(bed, submit, name="run", what="jobman run -- true", budget=4.0)]
+    """Measure ``jobman run -- true``."""
+    return [compare(bed, lambda: bed.time_run("--", "true"), name="run", what="jobman run -- true", budget=4.0)]
 
 
 def configured(bed: Bed) -> list[Row]:
@@ -50,14 +44,9 @@ def configured(bed: Bed) -> list[Row]:
     if not bed.quick:
         time.sleep(_YOUNG_S)  # a younger file is not remembered
 
-    def submit(*words: str) -> int:
-        taken_ns = bed.time(bed.words("run", *words))
-        bed.settle()
-        return taken_ns
-
     named = ("--config", file, "--job-spec", "bench", "--profile", "patient")
     with_ns, without_ns = interleave(
-        bed.pick(_ROUNDS, 3), lambda: submit(*named), lambda: submit("--pool", "bench", "--", "true")
+        bed.pick(_ROUNDS, 3), lambda: bed.time_run(*named), lambda: bed.time_run("--pool", "bench", "--", "true")
     )
     added_ms = (with_ns - without_ns) / 1e6
     measured, yardstick = milliseconds(with_ns), f"without {milliseconds(without_ns)}"
