@@ -120,7 +120,7 @@ class Bed:
         return elapsed_ns
 
     def time_run(self, *words: str) -> int:
-        """Run ``jobman run WORDS`` and return its nanoseconds, once the job has ended, too: for the next measurement."""
+        """Run ``jobman run WORDS`` and return its nanoseconds, once its job has ended: the next one shall be alone."""
         taken_ns = self.time(self.words("run", *words))
         self.settle()
         return taken_ns

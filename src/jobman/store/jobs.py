@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _PAGE = 500
 _FEW = 1000
 _HAS_LABEL = "EXISTS (SELECT 1 FROM job_labels WHERE kind = ? AND label = ? AND job_id = jobs.id)"
-# Sources of lists; who names the active ones states beside it that the phase is not "completed".
+# Sources of lists. The index of active jobs demands that its condition stands beside it, word by word.
+ACTIVE = "phase <> 'completed'"
 ACTIVE_JOBS = "jobs INDEXED BY jobs_not_completed"
 _LABELLED_JOBS = "job_labels AS rare CROSS JOIN jobs ON jobs.id = rare.job_id AND rare.kind = ? AND rare.label = ?"
 
@@ -180,7 +181,7 @@ def _conditions(wanted: JobFilter) -> tuple[list[str], list[object]]:
         if values:
             parts.append((f"{column} IN ({', '.join('?' * len(values))})", values))
     if _is_of_active(wanted):
-        parts.append(("phase <> 'completed'", ()))  # beside phases, too: the index demands it
+        parts.append((ACTIVE, ()))  # beside phases, too
     elif wanted.active is not None:
         parts.append(("phase = 'completed'", ()))
     if wanted.name:

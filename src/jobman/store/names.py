@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobman.model.state import JobPhase
-from jobman.store.jobs import ACTIVE_JOBS
+from jobman.store.jobs import ACTIVE, ACTIVE_JOBS
 from jobman.store.selectors import resolve
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -39,7 +39,7 @@ def jobs_beginning(store: Store, text: str, phases: tuple[str, ...]) -> list[Nam
     conditions = [f"phase IN ({', '.join('?' * len(phases))})"] if phases else []
     active = bool(phases) and JobPhase.COMPLETED not in phases
     if active:
-        conditions.append("phase <> 'completed'")  # the index demands it
+        conditions.append(ACTIVE)
     if text:
         conditions.append("((id >= ? AND id < ?) OR (name <> '' AND name >= ? AND name < ?))")
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
