@@ -1,12 +1,13 @@
 # Each target makes its own virtual environment in .venv when there is none; Python >= 3.11, pip and make are enough.
-# PYTHON=/path/to/python chooses the interpreter, ROW=name one row of the benchmark.
+# PYTHON=/path/to/python chooses the interpreter, ROW=name one row of the benchmark, PLOT=1 its plots.
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Installed for users, for developers, for the documentation: written anew when the dependencies change.
+# Installed for users, for developers, for the documentation, for its plots: written anew when the dependencies change.
 USE := $(VENV)/.installed
 DEVELOP := $(VENV)/.installed-dev
 DOCUMENT := $(VENV)/.installed-docs
+PLOTTING := $(VENV)/.installed-plot
 
 .PHONY: help demo shards test faults check bench docs reference clean
 
@@ -16,7 +17,7 @@ help:
 	@echo "make test    make check, then every test, with coverage"
 	@echo "make faults  kill, interrupt and refuse at every system call of the fault tests; make test tries a sample"
 	@echo "make check   linters, format, types, layers of imports"
-	@echo "make bench   measure, and compare with the budgets (ROW=name for one row)"
+	@echo "make bench   measure, and compare with the budgets (ROW=name for one row, PLOT=1 for the plots of the documentation)"
 	@echo "make docs    build the site of the documentation into build/site"
 	@echo "make reference  write the generated pages of docs/reference anew"
 	@echo "make clean   remove everything that these targets have made"
@@ -31,6 +32,10 @@ $(DEVELOP): pyproject.toml .ci/venv
 
 $(DOCUMENT): pyproject.toml .ci/venv
 	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[docs]'
+	@touch $(USE) $@
+
+$(PLOTTING): pyproject.toml .ci/venv
+	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[plot]'
 	@touch $(USE) $@
 
 demo: $(USE)
@@ -54,8 +59,13 @@ test: check
 faults: $(DEVELOP)
 	@JOBMAN_FAULTS=all $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal tests/faults
 
+ifdef PLOT
+bench: $(PLOTTING)
+	@$(BIN)/python -m bench --plot
+else
 bench: $(USE)
 	@$(BIN)/python -m bench $(ROW)
+endif
 
 docs: $(DOCUMENT) reference
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "build/site/index.html"

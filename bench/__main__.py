@@ -1,5 +1,7 @@
 """``python -m bench [--quick] [ROW...]``: measure, print the table, write ``bench/results.json``.
 
+``--plot`` measures the curves of `bench.plot` instead, ``--draw`` draws anew what it has measured before.
+
 Every row is measured beside its yardstick, in the same run: machines are noisy, and a ratio holds where a millisecond
 does not. The exit status tells whether every budget is kept.
 """
@@ -8,10 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
-from bench import admission, capture, dependency, startup, stopping, submissions, waiting
+from bench import admission, capture, dependency, growth, logs, plot, startup, stopping, submissions, waiting
 from bench.bed import Bed, Row
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ ROWS: dict[str, Callable[[Bed], list[Row]]] = {
     "waiting_memory": waiting.memory,
     "waiting_cpu": waiting.processor,
     "waiting_cpu_500": waiting.processor_of_many,
+    "waiting_thousand": waiting.thousand,
     "dependency_latency": dependency.latency,
     "admission_attempt": admission.attempts,
     "cancel_latency": stopping.latency,
@@ -33,8 +37,14 @@ ROWS: dict[str, Callable[[Bed], list[Row]]] = {
     "capture_lines": capture.lines,
     "logs_memory": capture.reading,
     "logs_start": capture.last_lines,
+    "logs_follow": logs.following,
+    "logs_combined": logs.combined,
+    "logs_syncs": logs.syncs,
     "sequential_submissions": submissions.sequential,
     "concurrent_submissions": submissions.concurrent,
+    "shells": submissions.shells,
+    "growth_submission": growth.submissions,
+    "growth_wal": growth.write_ahead_log,
 }
 _RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results.json")
 _HEADER = ("", "what", "measured", "yardstick", "result", "budget")
@@ -43,6 +53,12 @@ _HEADER = ("", "what", "measured", "yardstick", "result", "budget")
 def main(words: Sequence[str]) -> int:
     """Measure the rows that were named, all of them if none was."""
     quick = "--quick" in words
+    # Who is told to end cleans up behind itself first.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if "--plot" in words:
+        return plot.main(quick=quick)
+    if "--draw" in words:
+        return plot.draw()
     chosen = [word for word in words if word != "--quick"] or list(ROWS)
     unknown = [name for name in chosen if name not in ROWS]
     if unknown:

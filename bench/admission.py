@@ -34,15 +34,9 @@ _CLOCK = SystemClock()
 def attempts(bed: Bed) -> list[Row]:
     """Measure the attempt that admits the first of many, and the one that finds the last still has to wait."""
     count = bed.pick(_QUEUED, 20)
-    store = open_store(bed.state)
-    try:
-        job_ids = _queue(store, count)
-        rounds = bed.pick(40, 2)
-        written_ns, admitted_ns, waited_ns = interleave(
-            rounds, _writes(store), _admits(store, iter(job_ids)), _waits(store, job_ids[-1])
-        )
-    finally:
-        store.close()
+    queue = Queue(bed.state, count)
+    written_ns, admitted_ns, waited_ns = interleave(bed.pick(40, 2), *queue.measures())
+    queue.close()
     measured = f"{milliseconds(admitted_ns)} to be admitted, {milliseconds(waited_ns)} to wait"
     yardstick = f"a committed write of one row {milliseconds(written_ns)}"
     what = f"attempt to get slots, {count} queued"
@@ -50,15 +44,33 @@ def attempts(bed: Bed) -> list[Row]:
     return [Row("admission_attempt", what, measured, yardstick, value, 3.0)]
 
 
+class Queue:
+    """Jobs that wait for slots in a store, and what can be measured of it."""
+
+    def __init__(self, state: str, count: int) -> None:
+        self._store = open_store(state)
+        self._job_ids = _queue(self._store, count)
+
+    def measures(self) -> tuple[Callable[[], int], ...]:
+        """Return measurements of a committed write of one row, of an attempt that is admitted, of one that waits."""
+        store = self._store
+        return _writes(store), _admits(store, iter(self._job_ids)), _waits(store, self._job_ids[-1])
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+
 def _queue(store: Store, count: int) -> list[str]:
     """Let jobs wait for the one slot of a pool; return their IDs, the first in the queue first."""
     limits = StatedLimits(states_store_wide=False, store_wide=None, pools={"bench": 1, "yardstick": 1})
     apply_stated(store, limits)
     with store.write():
-        return [_queued(store, place) for place in range(count)]
+        return [queued(store, place) for place in range(count)]
 
 
-def _queued(store: Store, place: int) -> str:
+def queued(store: Store, place: int) -> str:
+    """Store a job that waits for slots, in the transaction that is open; return its ID."""
     now = _now()
     job_id = new_id(now.wall_ns, place.to_bytes(RANDOM_BYTES))
     owner = new_id(now.wall_ns, (_QUEUED + place).to_bytes(RANDOM_BYTES))

@@ -119,10 +119,26 @@ class Bed:
             raise SystemExit(f"{' '.join(argv)}: wait status {status}")
         return elapsed_ns
 
+    def time_run(self, *words: str) -> int:
+        """Run ``jobman run WORDS`` and return its nanoseconds, once its job has ended: the next one shall be alone."""
+        taken_ns = self.time(self.words("run", *words))
+        self.settle()
+        return taken_ns
+
     def processes(self) -> list[int]:
         """Return the living processes that were started with our state directory."""
         wanted = f"JOBMAN_STATE_DIR={self.state}".encode()
         return [pid for pid in _pids() if wanted in _environment(pid)]
+
+    def beside(self, name: str) -> Bed:
+        """Return a bed with a state directory of its own in the same scratch directory, for which this one cares.
+
+        Who uses it waits until it is settled.
+        """
+        other = Bed(quick=self.quick)
+        other.scratch = self.scratch
+        other.environment = self.environment | {"JOBMAN_STATE_DIR": f"{self.scratch}/{name}"}
+        return other
 
     def supervisors(self) -> list[int]:
         """Return the living supervisors."""
@@ -140,13 +156,23 @@ def nanoseconds(timestamp: str) -> int:
 
 def interleave(rounds: int, *measures: Callable[[], int]) -> list[float]:
     """Take turns, so that all see the same machine, and return the median nanoseconds of each."""
+    return [median(times) for times in take_turns(rounds, *measures)]
+
+
+def take_turns(rounds: int, *measures: Callable[[], int]) -> list[list[int]]:
+    """Take turns, and return the nanoseconds that each has measured."""
     for measure in measures:
         measure()  # caches of files and bytecode are warm for all of them, or for none
     taken: list[list[int]] = [[] for _ in measures]
     for _ in range(rounds):
         for measure, times in zip(measures, taken, strict=True):
             times.append(measure())
-    return [median(times) for times in taken]
+    return taken
+
+
+def p95(times: Sequence[float]) -> float:
+    """Return what 95 of 100 measurements stay below."""
+    return sorted(times)[len(times) * 95 // 100]
 
 
 def await_true(condition: Callable[[], object], complaint: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from statistics import median
 
 from bench.bed import Bed, Row, await_true, milliseconds, nanoseconds
@@ -17,9 +18,13 @@ def latency(bed: Bed) -> list[Row]:
 
 
 def _gap_ns(bed: Bed) -> int:
-    first = bed.submit("sleep", "0.6")
+    gate = f"{bed.scratch}/gate"
+    first = bed.submit("sh", "-c", f"while [ ! -e {gate} ]; do sleep 0.02; done")
     second = bed.submit("true", flags=("--after-success", first))
     await_true(lambda: "\twaiting\t" in bed.jobman("status", second), "the dependent does not wait")
+    with open(gate, "w", encoding="ascii"):
+        pass
     bed.jobman("wait", second)
     bed.settle()
+    os.unlink(gate)
     return nanoseconds(bed.show(second)["runs"][0]["started_at"]) - nanoseconds(bed.show(first)["completed_at"])

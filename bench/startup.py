@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
+from statistics import median
 from typing import TYPE_CHECKING
 
-import apsw
-
-from bench.bed import Bed, Row, interleave, milliseconds
+from bench.bed import Bed, Row, interleave, milliseconds, p95, take_turns
+from bench.filling import Filling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,25 +29,11 @@ job_specs:
     admission: {pool: bench}
 profiles: {patient: {job_spec: bench, overrides: {stop: {grace_period: 1m}}}}
 """
-# Every table that describes a job, with its columns that name the job or another row of the copy.
-_TABLES = {
-    "jobs": ("id", "supervisor_id"),
-    "job_specs": ("job_id",),
-    "supervisors": ("id", "job_id"),
-    "runs": ("id", "job_id"),
-    "admissions": ("id", "job_id", "run_id"),
-}
 
 
 def run(bed: Bed) -> list[Row]:
-    """Measure ``jobman run -- true``; the next measurement begins when the job has ended."""
-
-    def submit() -> int:
-        taken_ns = bed.time(bed.words("run", "--", "true"))
-        bed.settle()
-        return taken_ns
-
-    return [compare(bed, submit, name="run", what="jobman run -- true", budget=4.0)]
+    """Measure ``jobman run -- true``."""
+    return [compare(bed, lambda: bed.time_run("--", "true"), name="run", what="jobman run -- true", budget=4.0)]
 
 
 def configured(bed: Bed) -> list[Row]:
@@ -58,14 +44,9 @@ def configured(bed: Bed) -> list[Row]:
     if not bed.quick:
         time.sleep(_YOUNG_S)  # a younger file is not remembered
 
-    def submit(*words: str) -> int:
-        taken_ns = bed.time(bed.words("run", *words))
-        bed.settle()
-        return taken_ns
-
     named = ("--config", file, "--job-spec", "bench", "--profile", "patient")
     with_ns, without_ns = interleave(
-        bed.pick(_ROUNDS, 3), lambda: submit(*named), lambda: submit("--pool", "bench", "--", "true")
+        bed.pick(_ROUNDS, 3), lambda: bed.time_run(*named), lambda: bed.time_run("--pool", "bench", "--", "true")
     )
     added_ms = (with_ns - without_ns) / 1e6
     measured, yardstick = milliseconds(with_ns), f"without {milliseconds(without_ns)}"
@@ -97,37 +78,15 @@ def completion(bed: Bed) -> list[Row]:
 
 def _filled(bed: Bed) -> int:
     """Fill the store with completed jobs; return how many."""
-    job_id = bed.submit("true")
-    bed.settle()
     jobs = bed.pick(_JOBS, 200)
-    _multiply(bed, job_id, jobs)
+    Filling(bed).grow(jobs)
     return jobs
 
 
 def compare(bed: Bed, measure: Callable[[], int], *, name: str, what: str, budget: float) -> Row:
     """Return the row of a command, measured in turns with the bare interpreter."""
     yardstick = (bed.python, "-c", "pass")
-    ours_ns, bare_ns = interleave(bed.pick(_ROUNDS, 3), measure, lambda: bed.time(yardstick))
-    return Row(name, what, milliseconds(ours_ns), f"python -c pass {milliseconds(bare_ns)}", ours_ns / bare_ns, budget)
-
-
-def _multiply(bed: Bed, job_id: str, wanted: int) -> None:
-    """Fill the store with copies of one completed job, by SQL: ten thousand submissions would take minutes."""
-    connection = apsw.Connection(f"{bed.state}/jobman.db")
-    with connection:
-        for number in range(1, wanted):
-            # Digits in front of the random part: the copies get IDs of their own and stay in order.
-            _copy(connection, job_id, f"{number:08x}")
-    connection.close()
-
-
-def _copy(connection: apsw.Connection, job_id: str, mark: str) -> None:
-    for table, keys in _TABLES.items():
-        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        # substr keeps the time of an ID and replaces its tail; all rows of the job are marked alike.
-        chosen = [f"substr({name}, 1, 28) || ?1" if name in keys else name for name in columns]
-        owner = "id" if table == "jobs" else "job_id"
-        statement = (
-            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(chosen)} FROM {table} WHERE {owner} = ?2"  # noqa: S608  # our own names
-        )
-        connection.execute(statement, (mark, job_id)).fetchall()
+    ours, bare = take_turns(bed.pick(_ROUNDS, 3), measure, lambda: bed.time(yardstick))
+    measured = f"{milliseconds(median(ours))}, p95 {milliseconds(p95(ours))}"
+    ratio = median(ours) / median(bare)
+    return Row(name, what, measured, f"python -c pass {milliseconds(median(bare))}", ratio, budget)

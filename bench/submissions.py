@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -50,6 +52,36 @@ def concurrent(bed: Bed) -> list[Row]:
     count = submitters * jobs
     what, measured = f"{submitters} concurrent submitters x {jobs} jobs", f"{count / seconds:.0f} jobs/s"
     return [Row("concurrent_submissions", what, measured, "all succeed", count - _succeeded(bed), 0, "lost")]
+
+
+def shells(bed: Bed) -> list[Row]:
+    """Measure a thousand submissions from loops in sixteen shells, beside GNU parallel running the same commands."""
+    shells, count = bed.pick(16, 3), bed.pick(1_000, 6)
+    numbers = range(count)
+    jobman = shlex.join(bed.words("run", "--", "true"))
+    began_ns = time.monotonic_ns()
+    loops = [
+        f"for _ in {' '.join(map(str, numbers[place::shells]))}; do {jobman} || exit 1; done" for place in range(shells)
+    ]
+    running = [
+        subprocess.Popen(("sh", "-c", loop), env=bed.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        for loop in loops
+    ]
+    for shell in running:
+        shell.wait()
+    await_true(lambda: not bed.supervisors(), "jobs do not end")
+    seconds = (time.monotonic_ns() - began_ns) / SECOND_NS
+    what, measured = f"{count:,} submissions from {shells} shells", f"{count / seconds:.0f} jobs/s"
+    return [Row("shells", what, measured, _parallel(bed, shells, count), count - _succeeded(bed), 0, "lost")]
+
+
+def _parallel(bed: Bed, places: int, count: int) -> str:
+    """Return how fast GNU parallel runs as many commands: it keeps nothing of them, and ends with its terminal."""
+    program = shutil.which("parallel")
+    if program is None:
+        return "GNU parallel is not installed"
+    argv = (program, "--will-cite", f"-j{places}", "true", ":::", *map(str, range(count)))
+    return f"GNU parallel {count / (bed.time(argv) / SECOND_NS):.0f} commands/s"
 
 
 def _succeeded(bed: Bed) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from jobman.model.events import Transition
 from jobman.model.ids import RANDOM_BYTES, new_id
@@ -20,6 +23,15 @@ from tests.moves import EPOCH_NS
 from tests.support import DEADLINE_S, clean_environment
 
 Dump = dict[str, list[tuple[Any, ...]]]
+Statement = tuple[str, tuple[Any, ...]]
+
+# These indexes hold what is active, waited for or held now.
+_SCAN = re.compile(
+    r"SCAN (\w+)\b(?! USING (?:COVERING )?INDEX (?:jobs_active|one_admission_per_job|admissions_held"
+    r"|admission_queue|requests_seen_to_fit|notification_outbox))"
+)
+_SMALL = {"concurrency_limits", "admission_requests", "request", "schema_migrations", "sqlite_master", "json_each"}
+"""Tables that hold what is waiting or declared now, never what has been."""
 
 
 def fast_store(state: Path) -> Store:
@@ -136,6 +148,44 @@ def statements_of(store: Store, doing: Callable[[], object]) -> list[str]:
     finally:
         store._connection.exec_trace = None
     return seen
+
+
+@contextmanager
+def executed() -> Iterator[list[Statement]]:
+    """Collect what is executed meanwhile through whatever stores of this process."""
+    seen: list[Statement] = []
+    execute = Store.execute
+
+    def remember(self: Store, statement: str, bindings: Sequence[Any] = ()) -> Any:
+        seen.append((statement, tuple(bindings)))
+        return execute(self, statement, bindings)
+
+    with patch.object(Store, "execute", remember):
+        yield seen
+
+
+def steps(store: Store, statements: Iterable[Statement]) -> list[str]:
+    """Return every step by which SQLite would go about the statements, each text once."""
+    verbs = ("SELECT", "UPDATE", "DELETE", "INSERT")
+    asked = {text: bindings for text, bindings in statements if text.startswith(verbs)}
+    assert asked
+    return [row[3] for text, bindings in asked.items() for row in store.execute(f"EXPLAIN QUERY PLAN {text}", bindings)]
+
+
+def full_scans(store: Store, statements: Iterable[Statement]) -> set[str]:
+    """Return the steps that look at every row of a table that grows for ever."""
+    return {step for step in steps(store, statements) if (found := _SCAN.match(step)) and found[1] not in _SMALL}
+
+
+def multiply(store: Store, count: int) -> None:
+    """Copy the one job of a store, with all that belongs to it, so many times."""
+    series = "WITH RECURSIVE series (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM series WHERE value < ?)"
+    ids = {"id", "job_id", "supervisor_id", "run_id", "entity_id"}
+    for table in ("jobs", "job_specs", "job_labels", "supervisors", "runs", "admissions", "state_events"):
+        names = [row[1] for row in store.execute(f"PRAGMA table_info({table})") if row[1] != "sequence"]
+        values = [f"substr({name}, 1, 28) || printf('%08x', value)" if name in ids else name for name in names]
+        into = f"INSERT INTO {table} ({', '.join(names)})"
+        store.execute(f"{series} {into} SELECT {', '.join(values)} FROM {table}, series", (count,))  # noqa: S608  # our own
 
 
 SCHEMA_NAMES = tuple(name for name, _ in MIGRATIONS)

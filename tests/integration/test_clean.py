@@ -34,7 +34,7 @@ from jobman.store.specs import load_spec
 from jobman.testing import FakeClock
 from tests.cleaning import BYTES, CLOCK, EVERYTHING, FILES, FIRST, SECOND, add_job, add_logs, tree
 from tests.moves import EPOCH_NS, EXAMPLE_JOB_ID, HOUR_NS, PLAIN, derived_id, walk
-from tests.stores import commit_all, count_statements, dump, fast_store, plain_spec
+from tests.stores import commit_all, count_statements, dump, fast_store, multiply, plain_spec
 from tests.support import SUCCEED
 
 
@@ -322,24 +322,13 @@ def test_two_cleanings_at_once_remove_everything_once(store: Store, state: Path)
     assert tree(store.root) == {}
 
 
-def _multiply(store: Store, count: int) -> None:
-    """Copy the one job of a store, with all that belongs to it, so many times."""
-    series = "WITH RECURSIVE series (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM series WHERE value < ?)"
-    for table in ("jobs", "job_specs", "supervisors", "runs", "admissions"):
-        names = [row[1] for row in store.execute(f"PRAGMA table_info({table})")]
-        ids = {"id", "job_id", "supervisor_id", "run_id"}
-        values = [f"substr({name}, 1, 28) || printf('%08x', value)" if name in ids else name for name in names]
-        statement = f"INSERT INTO {table} SELECT {', '.join(values)} FROM {table}, series"  # noqa: S608  # our own
-        store.execute(f"{series} {statement}", (count,))
-
-
 def test_a_plan_takes_as_many_queries_whatever_the_store_holds(store: Store) -> None:
     """C6."""
     add_job(store, EXAMPLE_JOB_ID)
     scopes = (EVERYTHING, Scope(retention=Retention(metadata_age_ns=0, max_jobs=3)))
     few = [count_statements(store, partial(preview, store, scope, CLOCK)) for scope in scopes]
     with store.write():
-        _multiply(store, 2_000)
+        multiply(store, 2_000)
     many = [count_statements(store, partial(preview, store, scope, CLOCK)) for scope in scopes]
     assert few == many == [3, 3]
     assert preview(store, EVERYTHING, CLOCK) == Totals(2_001, 0, 0, 2_001)

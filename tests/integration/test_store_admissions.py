@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,16 +30,11 @@ from jobman.store.admissions import (
 from jobman.store.connection import Store, open_store
 from jobman.store.limits import apply_all, apply_stated
 from tests.moves import EXAMPLE_JOB_ID, derived_id, walk
-from tests.stores import commit_all, count_statements, fast_store
+from tests.stores import commit_all, count_statements, executed, fast_store, full_scans, steps
 
 QUEUED = [derived_id("store admissions", "job", number) for number in range(6)]
 LAST = QUEUED[-1]
 _GIVEN = walk("claim", "admit", "reserve", "start")[-1].after.admission
-_FULL_SCAN = re.compile(
-    r"SCAN (\w+)\b(?! USING (?:COVERING )?INDEX (?:one_admission_per_job|admissions_held|admission_queue))"
-)
-_SMALL = {"concurrency_limits", "admission_requests", "request"}
-"""Tables that hold what is waiting or declared now, never what has been."""
 
 
 @pytest.fixture
@@ -89,33 +82,9 @@ def test_no_query_looks_at_every_job_or_at_every_admission_that_ever_was(
     ask: Callable[[Store], object], store: Store
 ) -> None:
     """With a million finished jobs an attempt costs what it costs with none."""
-    plans = _plans(store, _statements(store, ask))
-    scans = [(found[1], step) for step in plans if (found := _FULL_SCAN.match(step))]
-    assert [(table, step) for table, step in scans if table not in _SMALL] == []
-
-
-def _statements(store: Store, ask: Callable[[Store], object]) -> list[tuple[str, Any]]:
-    """Return the statements that are executed, with what is bound to them."""
-    seen: list[tuple[str, Any]] = []
-
-    def trace(_cursor: object, statement: str, bindings: Any) -> bool:
-        seen.append((statement, bindings))
-        return True
-
-    store._connection.exec_trace = trace
-    try:
+    with executed() as statements:
         ask(store)
-    finally:
-        store._connection.exec_trace = None
-    return seen
-
-
-def _plans(store: Store, statements: list[tuple[str, Any]]) -> list[str]:
-    """Return every step by which SQLite would go about them."""
-    verbs = ("SELECT", "UPDATE", "DELETE", "INSERT")
-    asked = [(text, bindings) for text, bindings in statements if text.startswith(verbs)]
-    assert asked
-    return [row[3] for text, bindings in asked for row in store.execute(f"EXPLAIN QUERY PLAN {text}", bindings or ())]
+    assert full_scans(store, statements) == set()
 
 
 def test_an_attempt_that_finds_no_room_does_not_read_the_queue(store: Store) -> None:
@@ -139,8 +108,9 @@ def test_a_job_that_nothing_limits_asks_for_nothing_but_the_limits(store: Store)
 
 def test_an_admission_finds_those_seen_to_fit_without_reading_the_queue(store: Store) -> None:
     """Architecture, Admission attempt: with a thousand requests it costs what it costs with a few."""
-    statements = _statements(store, lambda one: settle(one, Request(LAST, "gpu", 1, 7), None, now_ns=7))
-    assert not [step for step in _plans(store, statements) if step.startswith("SCAN")]
+    with executed() as statements:
+        settle(store, Request(LAST, "gpu", 1, 7), None, now_ns=7)
+    assert not [step for step in steps(store, statements) if step.startswith("SCAN")]
 
 
 def test_the_one_ahead_is_of_any_pool_and_queued(store: Store) -> None:

@@ -18,7 +18,7 @@ from jobman.store import jobs as jobs_module
 from jobman.store.connection import Store
 from jobman.store.jobs import JobFilter, list_jobs
 from tests.moves import EPOCH_NS, SECOND_NS, instant, perform, submitted
-from tests.stores import commit_all, count_statements, fast_store, fresh_id, plain_spec
+from tests.stores import commit_all, count_statements, executed, fast_store, fresh_id, plain_spec, steps
 
 _PATHS = (
     (),
@@ -210,21 +210,8 @@ def test_each_further_page_costs_the_same(store: Store, monkeypatch: pytest.Monk
 
 def test_the_index_serves_the_order(store: Store) -> None:
     """A list of the newest hundred must not sort a million."""
-    (statement,) = _traced(lambda: list(list_jobs(store, JobFilter(), 100)))
-    plan = " ".join(str(row[3]) for row in store.execute(f"EXPLAIN QUERY PLAN {statement}", (100,)))
+    with executed() as statements:
+        list(list_jobs(store, JobFilter(), 100))
+    plan = " ".join(steps(store, statements))
     assert "jobs_by_submission" in plan
     assert "TEMP B-TREE" not in plan
-
-
-def _traced(doing: Callable[[], object]) -> list[str]:
-    seen: list[str] = []
-    execute = Store.execute
-
-    def remember(self: Store, statement: str, bindings: Any = ()) -> Any:
-        seen.append(statement)
-        return execute(self, statement, bindings)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Store, "execute", remember)
-        doing()
-    return seen

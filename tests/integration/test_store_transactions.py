@@ -322,3 +322,55 @@ def test_many_writers_never_meet_a_busy_store(store: Store, state: Path) -> None
         tell(writer)
     outputs(writers, within=100)
     assert store.execute("SELECT count(*) FROM schema_migrations WHERE version >= 1000") == [(32 * 20,)]
+
+
+# --- The write-ahead log --------------------------------------------------------------------------------------------
+
+
+def _begin_to_read(store: Store) -> None:
+    store.execute("BEGIN")
+    store.execute("SELECT count(*) FROM jobs")
+
+
+def _read_all_the_time(state: Path, ended: threading.Event) -> None:
+    """Begin to read on one connection before the other ends, and so on: at no moment does nobody read."""
+    one, other = fast_store(state), fast_store(state)
+    _begin_to_read(one)
+    while not ended.is_set():
+        _begin_to_read(other)
+        one.execute("ROLLBACK")
+        one, other = other, one
+    for store in (one, other):
+        store.close()
+
+
+def test_the_write_ahead_log_is_bounded_though_somebody_always_reads(store: Store, state: Path) -> None:
+    """SQLite begins it anew only at a moment when nobody reads: by itself it would be 40 MB here, and so on."""
+    ended, name = threading.Event(), "x" * 200_000
+    reader = threading.Thread(target=_read_all_the_time, args=(state, ended))
+    reader.start()
+    try:
+        for number in range(200):
+            with store.write():
+                store.execute(
+                    "INSERT OR REPLACE INTO concurrency_limits (scope, capacity) VALUES (?, ?)", (name, number + 1)
+                )
+    finally:
+        ended.set()
+        reader.join()
+    assert (state / "jobman.db-wal").stat().st_size < 16 << 20
+
+
+def test_a_reader_who_stays_stops_no_writer(store: Store, state: Path) -> None:
+    reader = fast_store(state)
+    _begin_to_read(reader)
+    with store.write():
+        store.execute("INSERT INTO concurrency_limits (scope) VALUES (?)", ("x" * (9 << 20),))
+    before = time.monotonic()
+    with store.write():
+        store.execute("INSERT INTO concurrency_limits (scope) VALUES ('gpu')")
+    assert time.monotonic() - before < 4
+    assert reader.execute("SELECT count(*) FROM concurrency_limits") == [(0,)]
+    reader.execute("ROLLBACK")
+    reader.close()
+    assert store.execute("SELECT count(*) FROM concurrency_limits") == [(2,)]

@@ -116,7 +116,7 @@ def unknown_jobs(store: Store, job_ids: Sequence[str]) -> list[str]:
 def lost_holders(store: Store) -> list[str]:
     """Return the completed jobs that still hold slots: something of their last run may be alive (D42)."""
     rows = store.execute(
-        "SELECT DISTINCT job_id FROM admissions JOIN jobs ON jobs.id = job_id"
+        "SELECT DISTINCT job_id FROM admissions CROSS JOIN jobs ON jobs.id = job_id"
         " WHERE released_at_ns IS NULL AND jobs.phase = 'completed' ORDER BY job_id"
     )
     return [row[0] for row in rows]

@@ -138,7 +138,7 @@ def renew_claims(store: Store, token: str, now_ns: int) -> None:
     """Extend the lease of everything that this process holds."""
     with store.write():
         store.execute(
-            "UPDATE notification_deliveries SET claim_expires_at_ns = ? WHERE claim_token = ?",
+            f"UPDATE notification_deliveries SET claim_expires_at_ns = ? WHERE {_OPEN} AND claim_token = ?",
             (now_ns + CLAIM_LEASE_NS, token),
         )
 

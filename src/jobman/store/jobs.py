@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from jobman.model.state import Admission, Job, Run, Supervisor
     from jobman.store.connection import Store
 
+    Label = tuple[str, str]
+
 _PAGE = 500
+_FEW = 1000
+_HAS_LABEL = "EXISTS (SELECT 1 FROM job_labels WHERE kind = ? AND label = ? AND job_id = jobs.id)"
+# Sources of lists. The index of active jobs demands that its condition stands beside it, word by word.
+ACTIVE = "completed_at_ns IS NULL"
+ACTIVE_JOBS = "jobs INDEXED BY jobs_active"
+_LABELLED_JOBS = "job_labels AS rare CROSS JOIN jobs ON jobs.id = rare.job_id AND rare.kind = ? AND rare.label = ?"
 
 
 def load_job(store: Store, job_id: str) -> Job:
@@ -94,8 +102,9 @@ def load_ownership(store: Store) -> list[tuple[str, int | None, str | None, int 
     rows = store.execute(
         "SELECT jobs.id, claim_deadline_ns, boot_id, lock_device, lock_inode FROM jobs"
         " LEFT JOIN supervisors ON supervisors.job_id = jobs.id WHERE jobs.completed_at_ns IS NULL"
+        # CROSS keeps the order: the planner would rather look at every job that there is.
         " UNION ALL SELECT admissions.job_id, NULL, NULL, NULL, NULL FROM admissions"
-        " JOIN jobs ON jobs.id = admissions.job_id WHERE released_at_ns IS NULL AND jobs.phase = 'completed'"
+        " CROSS JOIN jobs ON jobs.id = admissions.job_id WHERE released_at_ns IS NULL AND jobs.phase = 'completed'"
     )
     return [(job_id, deadline, boot, device, inode) for job_id, deadline, boot, device, inode in rows]
 
@@ -147,16 +156,22 @@ class JobFilter(NamedTuple):
     submitted_before_ns: int | None = None
     before: Job | None = None
 
+    def labels(self) -> list[Label]:
+        """Return kind and text of each label that must be there."""
+        groups = [] if self.group is None else [("group", self.group)]
+        return [*groups, *(("tag", tag) for tag in self.tags)]
+
 
 def list_jobs(store: Store, wanted: JobFilter, limit: int | None) -> Iterator[list[Job]]:
     """Yield pages of jobs, newest first (submission time, then ID); filters come before the limit.
 
     Each page is one query, so a list of any length is streamed in constant memory.
     """
+    rare = _rare_label(store, wanted)
     left = limit
     while left is None or left > 0:
         size = _PAGE if left is None else min(_PAGE, left)
-        page = _page(store, wanted, size)
+        page = _page(store, wanted, size, rare)
         if page:
             yield page
         if len(page) < size:
@@ -165,13 +180,13 @@ def list_jobs(store: Store, wanted: JobFilter, limit: int | None) -> Iterator[li
         left = None if left is None else left - len(page)
 
 
-def _page(store: Store, wanted: JobFilter, size: int) -> list[Job]:
+def _page(store: Store, wanted: JobFilter, size: int, rare: Label | None) -> list[Job]:
     conditions, bindings = _conditions(wanted)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    statement = (
-        f"SELECT {JOBS.select()} FROM jobs{where} ORDER BY submitted_at_ns DESC, id DESC LIMIT ?"  # values are bound
-    )
-    return [job_from(row) for row in store.execute(statement, (*bindings, size))]
+    # The planner would rather walk through all jobs in the order of the list than sort a few.
+    source = ACTIVE_JOBS if _is_of_active(wanted) else "jobs" if rare is None else _LABELLED_JOBS
+    statement = f"SELECT {JOBS.select()} FROM {source}{where} ORDER BY submitted_at_ns DESC, id DESC LIMIT ?"
+    return [job_from(row) for row in store.execute(statement, (*(rare or ()), *bindings, size))]
 
 
 def _conditions(wanted: JobFilter) -> tuple[list[str], list[object]]:
@@ -179,8 +194,12 @@ def _conditions(wanted: JobFilter) -> tuple[list[str], list[object]]:
     for column, values in (("phase", wanted.phases), ("outcome", wanted.outcomes)):
         if values:
             parts.append((f"{column} IN ({', '.join('?' * len(values))})", values))
-    if wanted.active is not None:
-        parts.append((f"completed_at_ns IS {'' if wanted.active else 'NOT '}NULL", ()))
+    if _is_of_active(wanted):
+        parts.append((ACTIVE, ()))  # beside phases, too
+    elif wanted.active is not None:
+        parts.append(("phase = 'completed'", ()))
+    if wanted.name:
+        parts.append(("name <> ''", ()))  # the index of names demands it
     for condition, value in (
         ("name = ?", wanted.name),
         # Shells negate a set with "!" as well as "^"; SQLite knows the latter only.
@@ -190,13 +209,27 @@ def _conditions(wanted: JobFilter) -> tuple[list[str], list[object]]:
     ):
         if value is not None:
             parts.append((condition, (value,)))
-    labels = [("group", wanted.group)] if wanted.group is not None else []
-    labels += [("tag", tag) for tag in wanted.tags]
-    has_label = "EXISTS (SELECT 1 FROM job_labels WHERE kind = ? AND label = ? AND job_id = jobs.id)"
-    parts += [(has_label, label) for label in labels]
+    parts += [(_HAS_LABEL, label) for label in wanted.labels()]
     if wanted.before is not None:
         parts.append(("(submitted_at_ns, id) < (?, ?)", (wanted.before.submitted_at_ns, wanted.before.id)))
     return [condition for condition, _ in parts], [value for _, values in parts for value in values]
+
+
+def _is_of_active(wanted: JobFilter) -> bool:
+    """Say whether only jobs that have not ended are wanted; those are never many."""
+    if wanted.active is None:
+        return bool(wanted.phases) and JobPhase.COMPLETED not in wanted.phases
+    return wanted.active
+
+
+def _rare_label(store: Store, wanted: JobFilter) -> Label | None:
+    """Return a wanted label that few jobs have: then it is better to look at those than at all until enough have it."""
+    if _is_of_active(wanted):
+        return None
+    statement = "SELECT count(*) FROM (SELECT 1 FROM job_labels WHERE kind = ? AND label = ? LIMIT ?)"
+    counts = ((store.execute(statement, (*label, _FEW))[0][0], label) for label in wanted.labels())
+    count, rarest = min(counts, default=(_FEW, None))
+    return rarest if count < _FEW else None
 
 
 def _read_snapshot(store: Store, job_id: str) -> Snapshot:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from jobman.model.state import JobPhase
+from jobman.store.jobs import ACTIVE, ACTIVE_JOBS
 from jobman.store.selectors import resolve
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -35,13 +37,17 @@ class NamedJob(NamedTuple):
 def jobs_beginning(store: Store, text: str, phases: tuple[str, ...]) -> list[NamedJob]:
     """Return the newest jobs in ``phases`` (any if there are none) whose ID or name begins with ``text``."""
     conditions = [f"phase IN ({', '.join('?' * len(phases))})"] if phases else []
+    active = bool(phases) and JobPhase.COMPLETED not in phases
+    if active:
+        conditions.append(ACTIVE)
     if text:
         conditions.append("((id >= ? AND id < ?) OR (name <> '' AND name >= ? AND name < ?))")
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    source = ACTIVE_JOBS if active else "jobs"
     statement = (
         "SELECT id, name, coalesce(outcome, phase), name <> '' AND NOT EXISTS (SELECT 1 FROM jobs AS other"
         " WHERE other.name = jobs.name AND other.name <> '' AND other.id <> jobs.id)"
-        f" FROM jobs {where} ORDER BY submitted_at_ns DESC, id DESC LIMIT {_MOST}"
+        f" FROM {source} {where} ORDER BY submitted_at_ns DESC, id DESC LIMIT {_MOST}"
     )
     bindings = (*phases, *((text, text + _AFTER_ALL) * 2 if text else ()))
     return [

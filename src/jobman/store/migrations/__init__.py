@@ -21,6 +21,7 @@ MIGRATIONS = (
     ("0005_notifications", "d782d5c0c1f2ede10fd969df57ba770daabef4a364f9e0c1a9070da9986159a4"),
     ("0006_seen_to_fit", "d8837c42cb015d8f14df202c710e44d55755c1eb488ef771a0b500a99abced5f"),
     ("0007_active", "8b1025a6f10d29613c99202b085e154de80d0c5b27024dbd9e1eee526374e42c"),
+    ("0008_listing", "ca8cba3a6fd33376d53305dbc8d33836a2f04620d81b686037a5161bd7ec7853"),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 
