@@ -25,13 +25,13 @@ from jobman.policy.waiting import DependencyState
 from jobman.store.admissions import enqueue, forget_fitting, note_fitting, settle
 from jobman.store.claim import Claimant, claim_job
 from jobman.store.commit import (
-    append_events,
     commit,
     commit_submission,
     record_identity,
     record_problem,
     record_signalled,
     renew_lease,
+    write_transition,
 )
 from jobman.store.conditions import record_evaluations
 from jobman.store.connection import Store, _connect
@@ -56,10 +56,6 @@ _RELEASED = (
 _INSERT_JOB = (
     "INSERT INTO jobs (id, name, phase, revision, submitted_at_ns, claim_hash, claim_deadline_ns)"
     " VALUES ('{job}', '', 'submitting', 1, 0, zeroblob(32), 1)"
-)
-_INSERT_EVENT = (
-    "INSERT INTO state_events (id, kind, entity_id, job_id, revision, type, at_ns)"
-    " VALUES ('x', 'supervisor', '{owner}', '{job}', 8, 'x', 0)"
 )
 _INSERT_REQUEST = "INSERT INTO admission_requests (job_id, pool, slots, eligible_at_ns) VALUES ('{job}', 'gpu', 2, 1)"
 _INSERT_ENDPOINT = "INSERT INTO live_inputs (job_id, endpoint) VALUES ('{job}', 'x')"
@@ -135,13 +131,6 @@ def _lease(store: Store) -> Write:
     history = walk("claim", "admit")
     commit_all(store, history)
     return lambda one: renew_lease(one, history[-1].after, instant(99).wall_ns)
-
-
-def _events(store: Store) -> Write:
-    history = walk("claim")
-    commit_all(store, history)
-    first, second = history[-1].events
-    return lambda one: append_events(one, (first._replace(revision=7), second._replace(revision=8)))
 
 
 def _observations(store: Store) -> Write:
@@ -278,12 +267,6 @@ ROWS = {
     "record_problem": Row(record_problem, _problem, _CHANGED.format(table="runs"), RevisionConflictError),
     "record_signalled": Row(record_signalled, _signalled, _CHANGED.format(table="runs"), RevisionConflictError),
     "renew_lease": Row(renew_lease, _lease, _RELEASED, None),
-    "append_events": Row(
-        append_events,
-        _events,
-        _INSERT_EVENT.format(owner=OWNER_ID, job=EXAMPLE_JOB_ID),
-        StoreFailureError,
-    ),
     "record_observations": Row(
         record_observations,
         _observations,
@@ -408,8 +391,15 @@ def test_a_lease_is_renewed_without_waiting_for_the_disk_and_only_it(store: Stor
 
 
 def test_every_writer_of_the_store_has_a_row() -> None:
+    """All but the one that is a part of others' transactions, and refuses to be one itself."""
     tabled = {row.function.__name__ for row in ROWS.values()}
-    assert set(_writers()) == tabled
+    assert set(_writers()) == tabled | {write_transition.__name__}
+
+
+def test_a_transition_is_not_written_outside_a_transaction(store: Store) -> None:
+    (first, *_) = walk("claim")
+    with pytest.raises(AssertionError, match="transaction"):
+        write_transition(store, first)
 
 
 def _expect(row: Row, write: Write, store: Store) -> None:

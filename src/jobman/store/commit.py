@@ -66,7 +66,7 @@ def write_transition(store: Store, transition: Transition) -> None:
     _write(store, SUPERVISORS, supervisor_row, before and before.supervisor, after.supervisor)
     _write_admission(store, before, after)
     _leave_queue(store, before, after)
-    event_ids = _append(store, transition.events)
+    event_ids = _append_events(store, transition.events)
     if before is not None:
         from jobman.store.outbox import queue  # a submission, which must be quick, has nobody to tell yet
 
@@ -154,13 +154,8 @@ def renew_lease(store: Store, snapshot: Snapshot, expires_at_ns: int) -> None:
         store.execute("PRAGMA synchronous=FULL")
 
 
-def append_events(store: Store, events: tuple[Event, ...]) -> list[str]:
-    """Append to the history, all or none; each event gets its ID here, which is returned."""
-    with store.write():
-        return _append(store, events)
-
-
-def _append(store: Store, events: tuple[Event, ...]) -> list[str]:
+def _append_events(store: Store, events: tuple[Event, ...]) -> list[str]:
+    """Append to the history; each event gets its ID here, which is returned."""
     event_ids = [new_id(event.at_ns, os.urandom(RANDOM_BYTES)) for event in events]
     for event, event_id in zip(events, event_ids, strict=True):
         store.execute(_EVENT, event_row(event, event_id))
