@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 
@@ -46,6 +47,33 @@ def test_several_jobs_are_printed_as_they_end(cli: Cli) -> None:
         release(cli, "first")
         assert process.stdout.read().decode() == f"{first}\tfailure\n"
     assert process.returncode == 1
+
+
+def test_a_reader_that_has_gone_ends_no_waiting_and_hides_no_failure(cli: Cli) -> None:
+    """C: with pipefail, ``jobman wait a b | head -1`` is what the jobs are; so are run --wait and cancel --wait."""
+    reader, unread = os.pipe()
+    os.close(reader)
+    job_id = held(cli, "first", "exit 1")
+    waiting = cli.command("wait", cli.run("true"), job_id, stdout=unread)
+    staying = cli.command(
+        "run", "--wait", "--exit-code", "--", "sh", "-c", f"{HELD.format('first')}; exit 7", stdout=unread
+    )
+    shown = cli.command("run", "--foreground", "--name", "shown", "--", "cat", stdout=unread)
+    with os.fdopen(unread), waiting, staying, shown:
+        assert shown.wait(15) == 1
+        assert shown.stderr is not None
+        assert shown.stderr.read().startswith(b"detached; job ")
+        ending = cli.run(
+            "sh", "-c", "trap '' TERM; until [ -e second ]; do sleep 0.01; done", flags=("--name", "ending")
+        )
+        cli.await_phase(ending, "running")
+        with cli.command("cancel", "--wait", ending, stdout=unread) as cancelling:
+            cli.await_phase(ending, "stopping")
+            assert cancelling.poll() is None
+            release(cli, "first", "second")
+        assert (cancelling.returncode, waiting.wait(15), staying.wait(15)) == (0, 1, 7)
+    cli("input", "--eof", "shown")
+    assert cli.wait("shown") == "success"
 
 
 def test_the_first_to_end_decides_with_any(cli: Cli) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobman.cli.commands._backend import clock, store_of
-from jobman.cli.output import out
+from jobman.cli.output import tell
 from jobman.service.control import cancel, wait_for
 from jobman.service.query import find
 from jobman.values import TYPE_CHECKING
@@ -18,7 +18,7 @@ def run(parsed: Parsed) -> int:
     job_id = find(store, parsed.operand("JOB"), now)
     number = parsed.operand("RUN") if parsed.command[1:] == ("run",) else None
     job = cancel(store, job_id, now, run_number=number)
-    out(f"{job.id}\t{job.phase}\n")
+    tell(f"{job.id}\t{job.phase}\n")
     if parsed.value("wait"):
         from jobman.cli.commands._interrupt import Interruptible
 
