@@ -139,6 +139,11 @@ def _release_survivors(store: Store, snapshot: Snapshot, now: Now) -> bool:
     run = next((run for run in load_runs(store, [snapshot.job.id]).get(snapshot.job.id, ())[::-1]), None)
     if run is None or snapshot.supervisor is None or survivors_of(run, snapshot.supervisor) != ():
         return False
+    return give_back(store, snapshot, now)
+
+
+def give_back(store: Store, snapshot: Snapshot, now: Now) -> bool:
+    """Release the slots of a lost job: nothing of it is alive, by proof or on the word of the user."""
     try:
         commit(store, release_survivors(snapshot, now))
     except ConflictError:

@@ -34,6 +34,8 @@ def _survivor(store: Store, job_id: str) -> str | None:
     if supervisor is None or not runs:
         return None
     alive = survivors_of(runs[-1], supervisor)
-    pids = "unknown" if alive is None else ", ".join(str(member.identity.pid) for member in alive)
+    pids = ", ".join(str(member.identity.pid) for member in alive or ())
     name = load_job(store, job_id).name or job_id[:8]
+    if alive is None:
+        return f"slot held by lost job {name}, whose processes cannot be seen from here; see jobman doctor"
     return f"slot held by a surviving process of lost job {name} (pid {pids}); jobman cancel {name}" if pids else None
