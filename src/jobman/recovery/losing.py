@@ -180,7 +180,7 @@ def _assess(store: Store, snapshot: Snapshot, supervisor: Supervisor) -> Loss:
     alive = survivors_of(run, supervisor)
     if alive:
         pids = ", ".join(str(member.identity.pid) for member in alive)
-        detail += f"; processes of its run are still alive (pid {pids})"
+        detail += f"; processes of its run have outlived it (pid {pids})"
     return Loss(detail, _scanned(store, run), release_slots=alive is not None and not alive)
 
 
