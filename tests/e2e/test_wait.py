@@ -108,6 +108,8 @@ def test_a_timeout_has_a_status_of_its_own_and_leaves_the_job_alone(cli: Cli) ->
         ("exit 255", (), (255, "failure")),
         ("kill -TERM $$", (), (128 + 15, "failure")),
         ("exit 7", ("--success-exit-code", "7"), (7, "success")),
+        ("exit 0", ("--success-exit-code", "7"), (1, "failure")),
+        ("exit 0", ("--success-target", "2", "--max-runs", "1"), (1, "failure")),
         ("exec sleep 600", ("--run-timeout", "100ms"), (1, "failure")),
         ("exec sleep 600", ("--job-timeout", "200ms"), (1, "timed_out")),
         ("echo >>n; exit $(wc -l <n)", ("--retries", "2"), (3, "failure")),
@@ -116,7 +118,7 @@ def test_a_timeout_has_a_status_of_its_own_and_leaves_the_job_alone(cli: Cli) ->
 def test_the_exit_code_of_the_target_is_ours(
     cli: Cli, command: str, flags: tuple[str, ...], answer: tuple[int, str]
 ) -> None:
-    """A.16: the last run's code, 128 and the signal, 1 where no exit of the target decided."""
+    """A.16: the last run's code, 128 and the signal, 1 where no exit of the target decided; 0 for success alone (C)."""
     status, outcome = answer
     job_id = cli.run("sh", "-c", command, flags=flags)
     assert cli("wait", "--exit-code", job_id, status=status).out == f"{job_id}\t{outcome}\n"
