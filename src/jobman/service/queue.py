@@ -38,4 +38,4 @@ def _survivor(store: Store, job_id: str) -> str | None:
     name = load_job(store, job_id).name or job_id[:8]
     if alive is None:
         return f"slot held by lost job {name}, whose processes cannot be seen from here; see jobman doctor"
-    return f"slot held by a surviving process of lost job {name} (pid {pids}); jobman cancel {name}" if pids else None
+    return f"slot held by a surviving process of lost job {name} (pid {pids}); jobman cancel {job_id}" if pids else None
