@@ -43,7 +43,8 @@ _STATUSES = """\
 """
 _CONDITIONS = """
 `wait --exit-code` and `run --wait --exit-code` exit as the command of the job did: with its exit code, or 128 and the
-number of the signal that ended it; with 1 where the command did not decide, as after `cancel`.
+number of the signal that ended it; with 1 where the command did not decide, as after `cancel`, or decided for 0 and the
+job failed all the same, as with `--max-runs 2 --success-target 3`.
 
 ## Conditions
 

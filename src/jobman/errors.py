@@ -157,6 +157,12 @@ class NoRunYetError(ConflictError):
     template = "job {job} has no run yet (it is {phase}): jobman logs --follow {job} waits for one"
 
 
+class NeverRunError(ConflictError):
+    """Logs were asked of a job that ended without a run; fields: ``job``."""
+
+    template = "job {job} ended without a run: jobman status {job} says why"
+
+
 class NoLiveInputError(ConflictError):
     """Input was sent to a job that does not take any; fields: ``job``, ``stdin``."""
 

@@ -95,7 +95,9 @@ def test_a_job_without_a_run_has_no_logs_yet(cli: Cli) -> None:
     cli.refuses("logs", job_id, status=5, says="has no run yet (it is waiting)")
     cli.refuses("logs", "--all", job_id, status=5, says="has no run yet")
     cli("cancel", "--wait", job_id)
-    cli.refuses("logs", "--follow", job_id, status=5, says="has no run")
+    for flag in ("--all", "--follow"):
+        # There is nothing to wait for any more.
+        assert "--follow" not in cli.refuses("logs", flag, job_id, status=5, says="ended without a run")
     (cli.cwd / "go").touch()
     cli.wait(first)
 

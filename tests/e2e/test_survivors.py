@@ -65,6 +65,24 @@ def test_a_stranger_who_has_got_the_number_of_a_lost_target_is_not_touched(cli: 
         stranger.kill()
 
 
+def test_what_a_container_that_is_gone_has_left_is_given_up_by_name(cli: Cli, orphan: int) -> None:
+    """D42: nobody can ever judge processes of a PID namespace that is no more; only the user knows that it is not."""
+    database = apsw.Connection(str(cli.state / "jobman.db"))
+    database.execute("UPDATE runs SET pid_namespace = '1'")
+    database.close()
+    assert "nothing was signalled" in cli("cancel", "orphan").err
+    assert "jobman clean" in cli("doctor", status=1).out
+    for words in (("--all",), ("orphan", "--older-than", "0s", "--dry-run=true"), ("orphan", "--older-than", "1h")):
+        cli("clean", *words, "--force")
+    assert "released_at" not in cli.json("show", "orphan")["admission"]
+    assert _is_alive(orphan)
+
+    assert cli.json("clean", "orphan")["jobs"] == cli.json("clean", "orphan", "--force")["jobs"] == 1
+
+    assert cli.has_no_job()
+    os.kill(orphan, signal.SIGKILL)
+
+
 def test_slots_are_free_as_soon_as_the_survivor_has_ended_by_itself(cli: Cli, orphan: int) -> None:
     cli("status", "orphan")
     os.kill(orphan, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 
@@ -48,6 +49,33 @@ def test_several_jobs_are_printed_as_they_end(cli: Cli) -> None:
     assert process.returncode == 1
 
 
+def test_a_reader_that_has_gone_ends_no_waiting_and_hides_no_failure(cli: Cli) -> None:
+    """C: with pipefail, ``jobman wait a b | head -1`` is what the jobs are; so are run --wait and cancel --wait."""
+    reader, unread = os.pipe()
+    os.close(reader)
+    job_id = held(cli, "first", "exit 1")
+    waiting = cli.command("wait", cli.run("true"), job_id, stdout=unread)
+    staying = cli.command(
+        "run", "--wait", "--exit-code", "--", "sh", "-c", f"{HELD.format('first')}; exit 7", stdout=unread
+    )
+    shown = cli.command("run", "--foreground", "--name", "shown", "--", "cat", stdout=unread)
+    with os.fdopen(unread), waiting, staying, shown:
+        assert shown.wait(15) == 1
+        assert shown.stderr is not None
+        assert shown.stderr.read().startswith(b"detached; job ")
+        ending = cli.run(
+            "sh", "-c", "trap '' TERM; until [ -e second ]; do sleep 0.01; done", flags=("--name", "ending")
+        )
+        cli.await_phase(ending, "running")
+        with cli.command("cancel", "--wait", ending, stdout=unread) as cancelling:
+            cli.await_phase(ending, "stopping")
+            assert cancelling.poll() is None
+            release(cli, "first", "second")
+        assert (cancelling.returncode, waiting.wait(15), staying.wait(15)) == (0, 1, 7)
+    cli("input", "--eof", "shown")
+    assert cli.wait("shown") == "success"
+
+
 def test_the_first_to_end_decides_with_any(cli: Cli) -> None:
     first, second = held(cli, "first", "exit 1"), held(cli, "second")
     release(cli, "second")
@@ -80,6 +108,8 @@ def test_a_timeout_has_a_status_of_its_own_and_leaves_the_job_alone(cli: Cli) ->
         ("exit 255", (), (255, "failure")),
         ("kill -TERM $$", (), (128 + 15, "failure")),
         ("exit 7", ("--success-exit-code", "7"), (7, "success")),
+        ("exit 0", ("--success-exit-code", "7"), (1, "failure")),
+        ("exit 0", ("--success-target", "2", "--max-runs", "1"), (1, "failure")),
         ("exec sleep 600", ("--run-timeout", "100ms"), (1, "failure")),
         ("exec sleep 600", ("--job-timeout", "200ms"), (1, "timed_out")),
         ("echo >>n; exit $(wc -l <n)", ("--retries", "2"), (3, "failure")),
@@ -88,7 +118,7 @@ def test_a_timeout_has_a_status_of_its_own_and_leaves_the_job_alone(cli: Cli) ->
 def test_the_exit_code_of_the_target_is_ours(
     cli: Cli, command: str, flags: tuple[str, ...], answer: tuple[int, str]
 ) -> None:
-    """A.16: the last run's code, 128 and the signal, 1 where no exit of the target decided."""
+    """A.16: the last run's code, 128 and the signal, 1 where no exit of the target decided; 0 for success alone (C)."""
     status, outcome = answer
     job_id = cli.run("sh", "-c", command, flags=flags)
     assert cli("wait", "--exit-code", job_id, status=status).out == f"{job_id}\t{outcome}\n"

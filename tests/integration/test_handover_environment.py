@@ -132,6 +132,7 @@ def test_what_named_another_run_is_replaced(cli: Cli) -> None:
 def test_flags_change_the_environment_and_cannot_change_the_marks(cli: Cli) -> None:
     """A.2, D34: removal, then assignment, then what the tree of a run is recognised by."""
     flags = ["--env", "NEW=a=b\n", "--env", "KEPT=new", "--env", "JOBMAN_RUN_ID=mine", "--unset-env", "GONE"]
+    flags += ["--env", "JOBMAN_SUPERVISOR=mine"]
 
     job_id = submitted(cli, {b"KEPT": b"old", b"GONE": b"1", b"SAME": b"1"}, *flags)
 

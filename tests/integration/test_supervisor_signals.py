@@ -121,7 +121,7 @@ def test_a_session_that_is_killed_is_lost_and_leaves_nothing(cli: Cli) -> None:
     eventually(lambda: not processes_of(cli.state))
 
     assert cli.json("status", job_id)["outcome"] == "lost"
-    assert "still alive" not in cli.json("show", job_id)["diagnostic"]
+    assert "outlived" not in cli.json("show", job_id)["diagnostic"]
     assert rows(cli.state, "SELECT count(*) FROM admissions WHERE released_at_ns IS NULL") == [(0,)]
     assert_sound(cli.state)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from jobman.cli.output import err, out
+from jobman.cli.output import discard_output, err, out
 from jobman.cli.parser import parse
 from jobman.errors import JobmanError
 from jobman.process.spawn import ensure_standard_descriptors
@@ -40,7 +40,7 @@ def run(words: list[str]) -> int:
         return _run(parse(words))
     except BrokenPipeError:
         # The reader of our output has seen enough (jobman list | head -1).
-        _discard_output()
+        discard_output()
         return 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # a traceback would tell the user nothing
         from jobman.cli.redacting import message  # after a failure
@@ -94,9 +94,3 @@ def _words(argv: list[str]) -> list[str]:
     if sys.getfilesystemencoding() == "utf-8":
         return argv
     return [os.fsencode(word).decode("utf-8", "surrogateescape") for word in argv]
-
-
-def _discard_output() -> None:
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.close(null)

@@ -14,6 +14,26 @@ def out(text: str) -> None:
     write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
+def tell(text: str) -> bool:
+    """Write what a command has done, or learnt; return whether anybody reads it.
+
+    A reader that has gone changes neither what is still to be done nor the exit status.
+    """
+    try:
+        out(text)
+    except BrokenPipeError:
+        discard_output()
+        return False
+    return True
+
+
+def discard_output() -> None:
+    """Let whatever is still written to standard output go nowhere."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+
+
 def err(text: str) -> None:
     """Write one message to standard error, with a newline."""
     data = printable(text, keep="\n").encode("utf-8", "backslashreplace") + b"\n"

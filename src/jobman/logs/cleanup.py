@@ -296,7 +296,7 @@ class _RunLogs:
         if self.claimed and SUMMARY in names:
             names.remove(SUMMARY)
         for name in names:
-            if not _is_ours(name):
+            if not is_log_file(name):
                 raise UnsafeLogError(path=f"{self._path}/{name}", detail="it is not a file of a run's logs")
         return names
 
@@ -324,7 +324,8 @@ def _enter(parent: int | None, path: str) -> int | None:
     return descriptor
 
 
-def _is_ours(name: str) -> bool:
+def is_log_file(name: str) -> bool:
+    """Say whether a file of this name belongs to the record of a run, its marker aside."""
     return name == layout.INDEX or any(layout.segment_of(stream, name) is not None for stream in layout.STREAMS)
 
 

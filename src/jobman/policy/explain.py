@@ -66,8 +66,11 @@ def _waiting(dependencies: tuple[DependencyState, ...]) -> str:
 
 def _held_back(conditions: tuple[ConditionState, ...]) -> str:
     unmet = [state for state in conditions if state.satisfied_at_ns is None]
+    if not unmet and len(conditions) == 1:
+        return f"waiting for {_CONDITIONS[WaitKind(conditions[0].kind)]} again"
     if not unmet:
-        return ""
+        # Each has held once; which of them does not now is not recorded.
+        return "waiting for all conditions to hold at the same moment" if conditions else ""
     code = f" ({unmet[0].code})" if unmet[0].code else ""
     return f"waiting for {_CONDITIONS[WaitKind(unmet[0].kind)]}{code}"
 

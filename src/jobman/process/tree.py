@@ -34,7 +34,8 @@ if TYPE_CHECKING:
         Entry,
     )
 
-_FOREIGN_MARKS = (b"\0JOBMAN_SUPERVISOR=", b"\0JOBMAN_EVENT_ID=")
+_SUPERVISOR_MARK = b"\0JOBMAN_SUPERVISOR="
+_EVENT_MARK = b"\0JOBMAN_EVENT_ID="
 _RUN_MARK = b"\0JOBMAN_RUN_ID="
 _FREEZE_ROUNDS = 50
 # The time of boot is known to a second, and a process starts in the second in which its run was reserved.
@@ -276,9 +277,11 @@ def _environment(pid: int) -> bytes:
 
 
 def _marks_foreign(environment: bytes, run_id: str) -> bool:
-    if any(mark in environment for mark in _FOREIGN_MARKS):
+    if _SUPERVISOR_MARK in environment:
         return True
-    return _run_of(environment) not in (None, run_id.encode())
+    run = _run_of(environment)
+    # The command of a notifier names no run; a job may well be given the event that it deals with.
+    return _EVENT_MARK in environment if run is None else run != run_id.encode()
 
 
 def _run_of(environment: bytes) -> bytes | None:

@@ -140,6 +140,11 @@ def _release_survivors(store: Store, snapshot: Snapshot, now: Now) -> bool:
     runs = load_runs(store, [snapshot.job.id]).get(snapshot.job.id, ())
     if not runs or snapshot.supervisor is None or survivors_of(runs[-1], snapshot.supervisor) != ():
         return False
+    return give_back(store, snapshot, now)
+
+
+def give_back(store: Store, snapshot: Snapshot, now: Now) -> bool:
+    """Release the slots of a lost job: nothing of it is alive, by proof or on the word of the user."""
     try:
         commit(store, release_survivors(snapshot, now))
     except ConflictError:
@@ -176,7 +181,7 @@ def _assess(store: Store, snapshot: Snapshot, supervisor: Supervisor) -> Loss:
     alive = survivors_of(run, supervisor)
     if alive:
         pids = ", ".join(str(member.identity.pid) for member in alive)
-        detail += f"; processes of its run are still alive (pid {pids})"
+        detail += f"; processes of its run have outlived it (pid {pids})"
     return Loss(detail, _scanned(store, run), release_slots=alive is not None and not alive)
 
 

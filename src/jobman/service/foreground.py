@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobman.errors import CorruptIndexError, MissingLogError, NoRunYetError, UnsafeLogError
+from jobman.errors import CorruptIndexError, MissingLogError, NeverRunError, UnsafeLogError
 from jobman.service.live_input import Pump
 from jobman.service.output import FOLLOW_EVERY_S, JobFollower
 from jobman.values import TYPE_CHECKING
@@ -32,7 +32,7 @@ def attach(store: Store, job_id: str, outlets: Outlets, clock: Clock, *, stdin: 
     follower = JobFollower(store, job_id, clock, pause=lambda moved: pump.work(_MOMENT_S if moved else FOLLOW_EVERY_S))
     try:
         return follower.follow_runs(outlets)
-    except NoRunYetError:
+    except NeverRunError:
         return []  # its outcome says why
     except (CorruptIndexError, MissingLogError, UnsafeLogError) as error:
         # What was not recorded cannot be shown; how the job ends is another matter.

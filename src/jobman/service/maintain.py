@@ -11,7 +11,7 @@ import os
 from jobman import recovery
 from jobman.errors import NotCompletedError, StoreFailureError
 from jobman.logs.cleanup import CleaningLock, JobLogs, sync_removals
-from jobman.model.state import JobPhase, Pruning
+from jobman.model.state import JobOutcome, JobPhase, Pruning
 from jobman.policy.retention import beyond_retention, completed_before, is_older
 from jobman.process.liveness import lock_path
 from jobman.store.jobs import load_job
@@ -96,6 +96,10 @@ def clean(store: Store, scope: Scope, clock: Clock) -> Totals:
     _require_completed(store, scope)
     with CleaningLock(store.root, shared=False):
         _finish(store, unfinished_prunings(store))
+        if _gives_up(store, scope):
+            from jobman.service.survivors import give_up  # rarely needed
+
+            give_up(store, scope.job_id or "", clock)
         plan = _plan(store, scope, clock.wall_ns())
         files = size = 0
         for run in plan.runs:
@@ -112,6 +116,18 @@ def _require_completed(store: Store, scope: Scope) -> None:
             raise NotCompletedError(job=job.id, phase=job.phase.value)
 
 
+def _gives_up(store: Store, scope: Scope) -> bool:
+    """Whether a lost job is named that holds slots, and whose processes nobody can judge from here.
+
+    Nothing else would ever free them while the machine is up: only the user knows that its container is gone.
+    """
+    if scope.job_id is None or scope.age_ns or load_job(store, scope.job_id).outcome != JobOutcome.LOST:
+        return False
+    from jobman.service.survivors import are_unknown  # rarely needed
+
+    return are_unknown(store, scope.job_id)
+
+
 def _plan(store: Store, scope: Scope, now_ns: int) -> _Plan:
     """Make the plan in three queries, however many jobs there are (C6)."""
     present = prunable_runs(store, scope.job_id)
@@ -125,7 +141,7 @@ def _plan(store: Store, scope: Scope, now_ns: int) -> _Plan:
         return _Plan(runs, [], {})
     chosen = {run.id for run in runs}
     keeping = {run.job_id for run in present if run.id not in chosen}
-    found = removable_jobs(store, scope.job_id)
+    found = removable_jobs(store, scope.job_id, holding=_gives_up(store, scope))
     job_ids = [id_ for id_, at_ns in found if id_ not in keeping and is_older(at_ns, job_age_ns, now_ns)]
     numbers: dict[str, list[int]] = {}
     leftovers = [(job_id, number) for _, job_id, number in unfinished_prunings(store)]

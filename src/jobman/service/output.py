@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from jobman import recovery
-from jobman.errors import NoRunYetError
+from jobman.errors import NeverRunError, NoRunYetError
 from jobman.logs.layout import Labels, run_directory
 from jobman.logs.reader import Concatenation, copy, header, open_run, with_header
 from jobman.logs.runfiles import Page
@@ -55,12 +55,14 @@ def read(store: Store, job_id: str, wanted: Request, write: Write) -> list[str]:
     Raises:
         CorruptIndexError: the combined view cannot be trusted; nothing was printed.
         LogsPrunedError: the run's logs were removed; with all runs, that is returned (D17).
-        NoRunYetError: the job has not run.
+        NeverRunError: the job has ended without a run.
+        NoRunYetError: the job has not run yet.
         RunNotFoundError: it has no such run.
     """
     runs = _runs(store, job_id)
     if not runs:
-        raise NoRunYetError(job=job_id, phase=load_job(store, job_id).phase.value)
+        phase = load_job(store, job_id).phase
+        raise NeverRunError(job=job_id) if phase == JobPhase.COMPLETED else NoRunYetError(job=job_id, phase=phase.value)
     if wanted.run is None:
         chosen, pruned = keep_present(runs)
     else:
@@ -78,7 +80,7 @@ def follow(store: Store, job_id: str, wanted: Request, write: Write, *, clock: C
 
     Raises:
         LogsPrunedError: the run's logs were removed; with all runs, that is returned (D17).
-        NoRunYetError: the job ended without a run.
+        NeverRunError: the job ended without a run.
         RunNotFoundError: it has no such run.
     """
     page = Page(write)
@@ -128,7 +130,7 @@ class JobFollower:
         """Follow every run until the job has ended, each after ``begin`` was called with its number (D45).
 
         Raises:
-            NoRunYetError: the job ended without a run.
+            NeverRunError: the job ended without a run.
         """
         notices: list[str] = []
         number = 1
@@ -152,7 +154,7 @@ class JobFollower:
         """Return the run that ``look`` finds, as soon as it finds one.
 
         Raises:
-            NoRunYetError: the job has ended, and there is none.
+            NeverRunError: the job has ended, and there is none.
         """
         while True:
             job = self._inspect()
@@ -160,14 +162,14 @@ class JobFollower:
             if run is not None:
                 return run
             if job.phase == JobPhase.COMPLETED:
-                raise NoRunYetError(job=self._job_id, phase=job.phase.value)
+                raise NeverRunError(job=self._job_id)
             self._pause(0)
 
     def next_run(self, number: int) -> Run | None:
         """Return the first run from ``number`` on, ``None`` if the job ends without another."""
         try:
             return self.await_run(lambda: first_run_from(self._store, self._job_id, number))
-        except NoRunYetError:
+        except NeverRunError:
             if number == 1:
                 raise
             return None

@@ -30,6 +30,8 @@ def places(store: Store, job_ids: Sequence[str]) -> dict[str, str]:
 def _survivor(store: Store, job_id: str) -> str | None:
     """Return the words for slots that a surviving process of a lost job keeps (D42)."""
     alive = survivors(store, job_id)
-    pids = "unknown" if alive is None else ", ".join(str(member.identity.pid) for member in alive)
     name = load_job(store, job_id).name or job_id[:8]
-    return f"slot held by a surviving process of lost job {name} (pid {pids}); jobman cancel {name}" if pids else None
+    if alive is None:
+        return f"slot held by lost job {name}, whose processes cannot be seen from here; see jobman doctor"
+    pids = ", ".join(str(member.identity.pid) for member in alive)
+    return f"slot held by a surviving process of lost job {name} (pid {pids}); jobman cancel {job_id}" if pids else None

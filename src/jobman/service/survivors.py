@@ -6,8 +6,9 @@ import signal
 import time
 
 from jobman import process, recovery
-from jobman.recovery.losing import survivors_of
-from jobman.store.jobs import load_runs, load_supervisor
+from jobman.model.transitions._change import Now
+from jobman.recovery.losing import give_back, survivors_of
+from jobman.store.jobs import load_runs, load_snapshot, load_supervisor
 from jobman.store.specs import load_spec
 from jobman.values import TYPE_CHECKING
 
@@ -27,6 +28,19 @@ def survivors(store: Store, job_id: str) -> tuple[process.Member, ...] | None:
     supervisor = load_supervisor(store, job_id)
     runs = load_runs(store, [job_id]).get(job_id, [])
     return survivors_of(runs[-1], supervisor) if supervisor is not None and runs else ()
+
+
+def are_unknown(store: Store, job_id: str) -> bool:
+    """Whether a lost job holds slots, and nothing can be told from here of what may be alive of it.
+
+    Its processes belonged to another PID namespace, such as that of a container, which may be gone for good.
+    """
+    return load_snapshot(store, job_id).admission is not None and survivors(store, job_id) is None
+
+
+def give_up(store: Store, job_id: str, clock: Clock) -> None:
+    """Release the slots of such a job on the word of the user that nothing of it is alive."""
+    give_back(store, load_snapshot(store, job_id), Now(clock.wall_ns(), clock.monotonic_ns()))
 
 
 def stop_survivors(store: Store, job_id: str, clock: Clock) -> None:

@@ -29,7 +29,6 @@ _TELLS = (
     " AND told.status IN ('pending', 'delivering'))"
 )
 _NEEDED = (_WAITED_FOR, _HOLDS_SLOTS, _TELLS)
-_REMOVABLE = f"jobs.phase = 'completed' AND NOT ({' OR '.join(_NEEDED)})"
 _HAS_LOGS = (
     "EXISTS (SELECT 1 FROM runs WHERE runs.job_id = jobs.id AND (pruned_at_ns IS NULL OR pruning_unfinished = 1))"
 )
@@ -57,10 +56,14 @@ def prunable_runs(store: Store, job_id: str | None = None) -> list[PrunableRun]:
     return runs
 
 
-def removable_jobs(store: Store, job_id: str | None = None) -> list[tuple[str, int]]:
-    """Return the completed jobs, or the one, that nobody needs any more, and when each completed; logs do not count."""
+def removable_jobs(store: Store, job_id: str | None = None, *, holding: bool = False) -> list[tuple[str, int]]:
+    """Return the completed jobs, or the one, that nobody needs any more, and when each completed; logs do not count.
+
+    With ``holding`` nor do slots that they hold: these are about to be given up.
+    """
+    needed = (_WAITED_FOR, _TELLS) if holding else _NEEDED
     one = ("", ()) if job_id is None else (" AND jobs.id = ?", (job_id,))
-    statement = f"SELECT id, completed_at_ns FROM jobs WHERE {_REMOVABLE}{one[0]} ORDER BY completed_at_ns, id"
+    statement = f"SELECT id, completed_at_ns FROM jobs WHERE {_removable(needed)}{one[0]} ORDER BY completed_at_ns, id"
     return [(found, at_ns) for found, at_ns in store.execute(statement, one[1])]
 
 
@@ -97,12 +100,16 @@ def remove_jobs(store: Store, job_ids: Sequence[str]) -> list[str]:
 
     A job that still has logs stays (O.54). Jobs that depended on one lose that edge.
     """
-    statement = f"SELECT id FROM jobs WHERE {_REMOVABLE} AND NOT {_HAS_LOGS} AND id IN ({_marks(job_ids)})"
+    statement = f"SELECT id FROM jobs WHERE {_removable(_NEEDED)} AND NOT {_HAS_LOGS} AND id IN ({_marks(job_ids)})"
     with store.write():
         gone = [row[0] for row in store.execute(statement, job_ids)]
         store.execute(f"DELETE FROM dependencies WHERE depends_on IN ({_marks(gone)})", gone)
         store.execute(f"DELETE FROM jobs WHERE id IN ({_marks(gone)})", gone)
     return gone
+
+
+def _removable(needed: Sequence[str]) -> str:
+    return f"jobs.phase = 'completed' AND NOT ({' OR '.join(needed)})"
 
 
 def _marks(ids: Sequence[str]) -> str:

@@ -27,10 +27,11 @@ def target_environment(
     same name, because the tree of a run is recognised by them.
     """
     environment = dict(inherited)
-    environment.pop(b"JOBMAN_SUPERVISOR", None)
     for name in spec.environment.removals:
         environment.pop(raw(name), None)
     environment.update((raw(name), raw(value)) for name, value in spec.environment.assignments)
     environment.update(secrets or {})
+    # Not even a setting brings it in: whoever carries it would escape every signal of the run.
+    environment.pop(b"JOBMAN_SUPERVISOR", None)
     environment.update((raw(name), raw(value)) for name, value in marks.items())
     return dict(sorted(environment.items()))

@@ -178,7 +178,17 @@ def test_a_waiting_job_names_what_it_waits_for(edges: tuple[DependencyState, ...
             "waiting for a probe to succeed (probe_timeout)",
             id="the first that never held, with its code",
         ),
-        pytest.param((ConditionState(0, "delay", 1, satisfied_at_ns=NOW_NS),), "", id="all have held"),
+        pytest.param(
+            (ConditionState(0, "file_exists", 1, satisfied_at_ns=NOW_NS),),
+            "waiting for a path to exist again",
+            id="it has held, and does not now",
+        ),
+        pytest.param(
+            tuple(ConditionState(place, "file_exists", 1, satisfied_at_ns=NOW_NS) for place in range(2)),
+            "waiting for all conditions to hold at the same moment",
+            id="each has held, and not all do now",
+        ),
+        pytest.param((), "", id="none has been looked at"),
     ],
 )
 def test_a_job_held_back_by_conditions_names_the_first(conditions: tuple[ConditionState, ...], words: str) -> None:

@@ -70,6 +70,8 @@ def test_nobody_is_killed_where_nobody_is(sent: list[tuple[int, int]]) -> None:
         (b"A=1\0JOBMAN_RUN_ID=\0", True),
         (b"JOBMAN_SUPERVISOR=x\0JOBMAN_RUN_ID=the-run\0", True),
         (b"A=1\0JOBMAN_EVENT_ID=\0", True),
+        (b"JOBMAN_EVENT_ID=x\0JOBMAN_RUN_ID=the-run\0", False),
+        (b"JOBMAN_EVENT_ID=x\0JOBMAN_RUN_ID=the-run-2\0", True),
         (b"NOT_JOBMAN_SUPERVISOR=x\0A=JOBMAN_EVENT_ID=1\0", False),
         (b"JOBMAN_SUPERVISOR_NOT=x\0", False),
     ],

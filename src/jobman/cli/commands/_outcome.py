@@ -28,11 +28,16 @@ def report(job: Job) -> bool:
 
 
 def exit_code(store: Store, job: Job) -> int:
-    """Return the exit code of a completed job's last run, 128 and the number of a signal, or 1 if neither decided."""
+    """Return the exit code of a completed job's last run, 128 and the number of a signal, or 1 if neither decided.
+
+    It is 0 only for a job that succeeded.
+    """
     runs = load_runs(store, [job.id]).get(job.id, [])
     # A job can fail because its last run was stopped: then the signal is ours and says nothing of the target.
     decided = job.outcome in _JOBS_DECIDED and bool(runs) and runs[-1].outcome in _RUNS_DECIDED
-    return _from_exit(runs[-1]) if decided else _NO_EXIT
+    code = _from_exit(runs[-1]) if decided else _NO_EXIT
+    # A failed job is none, although its last run did what it should (run limit), or 0 is not among its success codes.
+    return code if code or job.outcome == JobOutcome.SUCCESS else _NO_EXIT
 
 
 def _from_exit(run: Run) -> int:

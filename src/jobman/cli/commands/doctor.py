@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from jobman.cli.commands._backend import clock
-from jobman.cli.output import out
+from jobman.cli.output import tell
 from jobman.cli.report import report_view
 from jobman.config.paths import state_directory
 from jobman.errors import BackupError, UsageError
@@ -23,9 +23,9 @@ def run(parsed: Parsed) -> int:
     if parsed.value("json"):
         from jobman.documents import doctor, envelope
 
-        out(envelope(doctor.report(report)))
+        tell(envelope(doctor.report(report)))
     else:
-        out(report_view(report))
+        tell(report_view(report))
     return 0 if report.healthy else 1
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from jobman.cli.output import out
+from jobman.cli.output import tell
 from jobman.clock import SystemClock
 from jobman.config.paths import state_directory
 from jobman.errors import DetachedError, InterruptedClientError, UsageError, WorkingDirectoryError
@@ -40,13 +40,16 @@ def run(parsed: Parsed) -> int:
         raise UsageError(detail="run --exit-code needs --wait or --foreground")
     directory = _absolute(parsed.value("cwd"))
     store, job_id = submitted(parsed, lambda store: _specification(parsed, store, directory))
+    heard = tell(job_id + "\n")
     if parsed.value("foreground"):
+        if not heard:
+            raise DetachedError(job=job_id)
         _stay(store, job_id)
     return await_outcome(parsed, store, job_id) if stays else 0
 
 
 def submitted(parsed: Parsed, specification: Callable[[Store], JobSpec]) -> tuple[Store, str]:
-    """Submit what ``specification`` says once the store is open, and print the ID; return both."""
+    """Submit what ``specification`` says once the store is open, and return both."""
     root = os.path.realpath(state_directory(parsed.value("state-dir")))
     candidate = start(new_job_id(SystemClock()), root)
     try:
@@ -61,7 +64,7 @@ def _submit(candidate: Candidate, root: str, specification: Callable[[Store], Jo
     from jobman.store.connection import open_store
 
     store = open_store(root)
-    out(submit(store, candidate, specification(store), SystemClock()) + "\n")
+    submit(store, candidate, specification(store), SystemClock())
     return store
 
 
@@ -120,11 +123,9 @@ def _stay(store: Store, job_id: str) -> None:
     try:
         with Interruptible("stay with job"):
             notices = attach(store, job_id, outlets, clock(), stdin=0)
-    except InterruptedClientError:
+    except (InterruptedClientError, BrokenPipeError):
+        # Whoever has read enough (head -1) does not know how the job ended, and neither do we: that is no success.
         raise DetachedError(job=job_id) from None
-    except BrokenPipeError:
-        err(str(DetachedError(job=job_id)))
-        raise
     for notice in notices:
         err(notice)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobman.cli.commands._backend import clock, store_of
 from jobman.cli.commands._interrupt import Interruptible
 from jobman.cli.commands._outcome import exit_code, report
-from jobman.cli.output import out
+from jobman.cli.output import tell
 from jobman.errors import UsageError
 from jobman.service.control import wait_for
 from jobman.service.query import find
@@ -26,7 +26,7 @@ def run(parsed: Parsed) -> int:
     status = 0
     with Interruptible("wait for job"):
         for job in wait_for(store, job_ids, now, timeout_ns=timeout_ns):
-            out(f"{job.id}\t{job.outcome}\n")
+            tell(f"{job.id}\t{job.outcome}\n")
             succeeded = report(job)
             if parsed.value("exit-code"):
                 return exit_code(store, job)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from stat import S_IMODE, S_ISDIR, S_ISLNK
+from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG
 
-from jobman.logs.layout import ACTIVE_MARKER
+from jobman.logs.cleanup import CLAIMED, SUMMARY, is_log_file
+from jobman.logs.layout import ACTIVE_MARKER, INDEX
 from jobman.model.ids import is_id
 from jobman.recovery.leftovers import names_in
 from jobman.service.doctor.findings import Disk, Finding, Level, size_in_words
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _OTHERS = 0o077
 _NAMED = 5
@@ -42,19 +43,21 @@ _SHARED = frozenset(
 class Holdings(NamedTuple):
     """What a walk through the state directory has found.
 
-    ``strange`` are paths with what is wrong with each, ``marked`` the runs (job, number) with an ``.active``, and
-    ``logged`` the jobs that have a directory of logs.
+    ``strange`` are paths with what is wrong with each, ``marked`` the runs (job, number) with an ``.active``,
+    ``logged`` the jobs that have a directory of logs, and ``foreign`` what lies in these and is no log.
     """
 
     disk: Disk
     strange: tuple[str, ...]
     marked: tuple[tuple[str, int], ...]
     logged: tuple[str, ...]
+    foreign: tuple[str, ...] = ()
 
 
 def take_stock(root: str) -> Holdings:
     """Walk through the state directory; what vanishes meanwhile, or cannot be read, counts for nothing."""
-    sizes, strange, marked = {"store": 0, "wal": 0, "logs": 0, "backups": 0}, [], []
+    sizes = {"store": 0, "wal": 0, "logs": 0, "backups": 0}
+    strange, marked, foreign = [], [], []
     for path, status in _walk(root):
         relative = path[len(root) + 1 :]
         top, *rest = relative.split("/")
@@ -68,8 +71,11 @@ def take_stock(root: str) -> Holdings:
             sizes["wal"] = status.st_size
         if top == "logs" and len(rest) == 3 and rest[2] == ACTIVE_MARKER and is_id(rest[0]) and rest[1].isdecimal():
             marked.append((rest[0], int(rest[1])))
+        elif top == "logs" and rest and is_id(rest[0]) and not _is_log(*rest[1:]):
+            foreign.append(relative)
     logged = tuple(sorted(name for name in names_in(f"{root}/logs") if is_id(name)))
-    return Holdings(Disk(**sizes, free=_free(root)), tuple(sorted(strange)), tuple(sorted(marked)), logged)
+    disk = Disk(**sizes, free=_free(root))
+    return Holdings(disk, tuple(sorted(strange)), tuple(sorted(marked)), logged, tuple(sorted(foreign)))
 
 
 def judge_place(root: str, file_system: str) -> list[Finding]:
@@ -85,13 +91,15 @@ def judge_place(root: str, file_system: str) -> list[Finding]:
 
 
 def judge_files(holdings: Holdings) -> list[Finding]:
-    """Return what is to be said of modes and owners."""
-    strange = holdings.strange
-    if not strange:
-        return [Finding(Level.OK, "files", "all are yours alone")]
-    more = f", and {len(strange) - _NAMED} more" if len(strange) > _NAMED else ""
-    advice = "make them your own, regular files without access for others (chmod -R go= DIRECTORY)"
-    return [Finding(Level.PROBLEM, "files", ", ".join(strange[:_NAMED]) + more, advice)]
+    """Return what is to be said of modes and owners, and of what is not ours."""
+    findings = []
+    if holdings.strange:
+        advice = "make them your own, regular files of one name without access for others (chmod -R go= DIRECTORY)"
+        findings.append(Finding(Level.PROBLEM, "files", _few(holdings.strange), advice))
+    if holdings.foreign:
+        text = f"no logs, and they keep logs from being cleaned: {_few(holdings.foreign)}"
+        findings.append(Finding(Level.PROBLEM, "files", text, "move them elsewhere"))
+    return findings or [Finding(Level.OK, "files", "all are yours alone")]
 
 
 def judge_disk(disk: Disk) -> list[Finding]:
@@ -105,6 +113,18 @@ def judge_disk(disk: Disk) -> list[Finding]:
         text = f"the write-ahead log has grown to {size_in_words(disk.wal)}"
         findings.append(Finding(Level.NOTE, "disk", text, "jobman doctor --repair merges it"))
     return findings
+
+
+def _few(items: Sequence[str]) -> str:
+    more = f", and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
+    return ", ".join(items[:_NAMED]) + more
+
+
+def _is_log(run: str = "1", name: str = INDEX, *below: str) -> bool:
+    """Say whether this may lie in a job's directory of logs: cleaning refuses to go on at anything else."""
+    number = run.removesuffix(CLAIMED)
+    ours = is_log_file(name) or name == (ACTIVE_MARKER if run == number else SUMMARY)
+    return number.isdecimal() and ours and not below
 
 
 def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -127,6 +147,8 @@ def _complaint(status: os.stat_result) -> str:
         return "is a link"
     if status.st_uid != os.geteuid():
         return f"belongs to user {status.st_uid}"
+    if S_ISREG(status.st_mode) and status.st_nlink > 1:
+        return f"has {status.st_nlink} links"
     return f"has mode {S_IMODE(status.st_mode):04o}" if status.st_mode & _OTHERS else ""
 
 

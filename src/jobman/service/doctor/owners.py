@@ -63,7 +63,10 @@ def list_survivors(store: Store) -> tuple[list[Finding], list[Survivor]]:
         found += [Survivor(job_id, member) for member in alive or ()]
         if alive is None:
             text = f"whether processes of lost job {job_id} are alive cannot be told from here, and it holds its slots"
-            advice = "look from where the job was submitted"
+            advice = (
+                "look from where the job was submitted, such as its container; if that is gone,"
+                f" jobman clean {job_id} --force gives the slots up"
+            )
         elif alive:
             text = f"processes of lost job {job_id} are alive: {_pids(alive)}"
             advice = f"jobman cancel {job_id} stops them"

@@ -83,6 +83,12 @@ def test_files_that_are_not_private_are_named_the_first_few() -> None:
     assert "logs/5" not in found.text
 
 
+def test_what_is_no_log_is_named_with_what_it_is_in_the_way_of() -> None:
+    strange, foreign = judge_files(Holdings(Disk(), ("run has mode 0755",), (), (), ("logs/x",)))
+    assert (strange.level, foreign.level) == (Level.PROBLEM, Level.PROBLEM)
+    assert foreign.text == "no logs, and they keep logs from being cleaned: logs/x"
+
+
 @pytest.mark.parametrize(("level", "healthy"), [(level, level != Level.PROBLEM) for level in Level])
 def test_only_a_problem_is_unhealthy(level: Level, *, healthy: bool) -> None:
     assert Report("/state", "3", (Finding(Level.OK, "a", "b"), Finding(level, "c", "d"))).healthy is healthy
