@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
 from jobman import process, recovery
+from jobman.process import signals
 from jobman.recovery.losing import survivors_of
 from jobman.store.jobs import load_runs, load_supervisor
 from jobman.store.specs import load_spec
@@ -39,8 +39,8 @@ def stop_survivors(store: Store, job_id: str, clock: Clock) -> None:
         return survivors(store, job_id) or ()
 
     for member in alive():
-        process.signal_member(member, signal.SIGTERM)
-        process.signal_member(member, signal.SIGCONT)
+        process.signal_member(member, signals.SIGTERM)
+        process.signal_member(member, signals.SIGCONT)
     stop = load_spec(store, job_id).stop
     deadline_ns = clock.monotonic_ns() + stop.grace_ns
     while alive() and clock.monotonic_ns() < deadline_ns:

@@ -7,14 +7,13 @@ job runs.
 
 from __future__ import annotations
 
-# The C module behind ``signal``, which would load ``enum`` (4 ms) to wrap the same functions.
-import _signal  # type: ignore[import-not-found]  # typeshed does not describe it
 import os
 import resource
 import time
 
 from jobman import handshake
 from jobman.errors import JobmanError
+from jobman.process import signals
 from jobman.process.liveness import LivenessLock
 from jobman.process.own import own_identity_fields
 from jobman.process.spawn import close_inherited_descriptors
@@ -59,11 +58,11 @@ class Ownership:
 
     def handle_signals(self) -> None:
         """Take SIGTERM and SIGINT as a request to end the job; ignore SIGHUP (differences, "Settled besides")."""
-        for number in (_signal.SIGTERM, _signal.SIGINT):
-            _signal.signal(number, self._note)
-        _signal.signal(_signal.SIGHUP, _signal.SIG_IGN)
-        _signal.signal(_signal.SIGCHLD, self._pass)
-        _signal.set_wakeup_fd(self.wake.fileno(), warn_on_full_buffer=False)
+        for number in (signals.SIGTERM, signals.SIGINT):
+            signals.signal(number, self._note)
+        signals.signal(signals.SIGHUP, signals.SIG_IGN)
+        signals.signal(signals.SIGCHLD, self._pass)
+        signals.set_wakeup_fd(self.wake.fileno(), warn_on_full_buffer=False)
 
     def leave(self) -> None:
         """Remove what marks this supervisor in the file system, the lock last; its last act."""

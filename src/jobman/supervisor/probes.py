@@ -7,13 +7,12 @@ killed. Its output is read and thrown away, a block at a time.
 from __future__ import annotations
 
 import os
-import signal
 
 from jobman import process
 from jobman.config.secrets import resolve_all
 from jobman.errors import SecretUnavailableError
 from jobman.policy.conditions import EVALUATION_ERROR, PROBE_TIMEOUT, Evaluation
-from jobman.process import LaunchFailure, LaunchRequest
+from jobman.process import LaunchFailure, LaunchRequest, signals
 from jobman.supervisor.environment import raw
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -171,7 +170,7 @@ class ProbeRun:
         if child is None:
             return result
         if self._identity is not None:
-            process.signal_group(self._identity, signal.SIGKILL)
+            process.signal_group(self._identity, signals.SIGKILL)
         os.waitpid(child.pid, 0)
         for descriptor in (*self._pipes, self._result_fd, child.pidfd):
             if descriptor is not None:
