@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 
-import apsw
-
 from jobman.errors import BackupError
+from jobman.store.binding import apsw
 from jobman.store.connection import read_only_address
 from jobman.store.safety import DATABASE
 from jobman.values import TYPE_CHECKING, NamedTuple

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 
-import apsw
-
 from jobman.errors import StateDirectoryError, StoreBusyError, StoreFailureError, StoreFileError, StoreForeignError
+from jobman.store.binding import apsw
 from jobman.store.migrations import ensure_schema
 from jobman.store.safety import (
     DATABASE,
