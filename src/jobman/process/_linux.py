@@ -7,7 +7,6 @@ in another one. Processes vanish while they are looked at; that is never an erro
 from __future__ import annotations
 
 import os
-import sys
 
 from jobman.errors import UnsupportedPlatformError
 from jobman.model.identity import Presence, ProcessIdentity
@@ -16,7 +15,7 @@ from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     Value = TypeVar("Value")
 
@@ -24,8 +23,9 @@ _DEAD = frozenset("ZXx")
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBRARY_SIGNALS = (32, 33)
 _RT_SIGACTION = {"x86_64": 13, "aarch64": 134, "riscv64": 134}
-_SIGACTION_SIZE = 32
-_IGNORED = int(signals.SIG_IGN).to_bytes(8, sys.byteorder)
+_DEFAULT_ACTION = bytes(32)
+"""A ``struct sigaction`` of the kernel; it begins with the handler, and zero is SIG_DFL."""
+_SIGNAL_SET_SIZE = 8
 _STAT_SIZE = 4096
 _ENVIRONMENT_PIECE = 65536
 
@@ -240,12 +240,20 @@ def _table_is_ours() -> bool:
     ``NSpid`` lists our PID in each namespace from that of ``/proc`` down to our own: one number means there is but one.
     """
     try:
-        for line in _read("/proc/self/status", _STAT_SIZE).splitlines():
-            if line.startswith(b"NSpid:"):
-                return line.split()[1:] == [b"%d" % os.getpid()]
+        numbers = _own_status(b"NSpid").split()
+        if numbers:
+            return numbers == [b"%d" % os.getpid()]
         return os.readlink("/proc/self") == str(os.getpid())  # a kernel before 4.1
     except FileNotFoundError:
         return False
+
+
+def _own_status(name: bytes) -> bytes:
+    """A line of our own status without its name; empty if the kernel knows none of that name."""
+    for line in _read("/proc/self/status", _STAT_SIZE).splitlines():
+        if line.startswith(name + b":"):
+            return line.partition(b":")[2]
+    return b""
 
 
 def _require_own_table() -> None:
@@ -326,13 +334,10 @@ def signal_group(leader: ProcessIdentity, signo: int) -> bool:
 def become_subreaper() -> bool:
     """Adopt orphaned descendants from now on; False where the system refuses.
 
-    Imports ``ctypes`` (6 ms), so call it before the first launch, not before the claim.
+    Loads ``_ctypes`` (1 ms), so call it before the first launch, not before the claim.
     """
     try:
-        import ctypes  # only a supervisor that launches pays for it
-
-        prctl = ctypes.CDLL(None).prctl
-        return bool(prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+        return _c_function("prctl")(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     except (ImportError, OSError, AttributeError, MemoryError):
         return False
 
@@ -348,14 +353,32 @@ def default_library_signals() -> None:
     if number is None:
         return
     try:
-        import ctypes  # loaded by become_subreaper already
-
-        syscall = ctypes.CDLL(None).syscall
-        size = ctypes.c_size_t(8)
-        default, present = ctypes.create_string_buffer(_SIGACTION_SIZE), ctypes.create_string_buffer(_SIGACTION_SIZE)
+        ignored = int(_own_status(b"SigIgn"), 16)
+        syscall = _c_function("syscall")  # loaded by become_subreaper already
         for signo in _LIBRARY_SIGNALS:
-            # The structure begins with the handler; zero is SIG_DFL, one SIG_IGN.
-            if syscall(number, signo, None, present, size) == 0 and present.raw[:8] == _IGNORED:
-                syscall(number, signo, default, None, size)
-    except (ImportError, OSError, AttributeError, MemoryError):
+            if ignored >> (signo - 1) & 1:
+                syscall(number, signo, _DEFAULT_ACTION, None, _SIGNAL_SET_SIZE)
+    except (ImportError, OSError, AttributeError, MemoryError, ValueError):
         return
+
+
+def _c_function(name: str) -> Callable[..., int]:
+    """A function of the C library that takes numbers and addresses, and returns a number.
+
+    The C module behind ``ctypes`` is enough for that: the package makes types of everything that C has, 1 ms and 0.4 MB
+    of each supervisor. It serves where the module, which nobody documents, is another.
+
+    Raises:
+        AttributeError, ImportError, OSError: There is no such function, or no way to call it.
+    """
+    try:
+        from _ctypes import call_function, dlopen, dlsym
+
+        this_process: Any = None
+        address = dlsym(dlopen(this_process, 0), name)
+    except ImportError:
+        import ctypes
+
+        function: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+        return function
+    return lambda *arguments: call_function(address, arguments)
