@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
 
+_MANY_STATEMENTS = 100
 _BUSY_SLEEP_MS = (2, 20)
 _BUSY_LIMIT_MS = 5_000
 
@@ -91,14 +92,22 @@ class Store:
         except OSError:
             return False
 
+    def release_memory(self) -> None:
+        """Free what SQLite only keeps to be fast; the next query reads its pages again."""
+        self.execute("PRAGMA shrink_memory")
+
     def close(self) -> None:
         """Close the connection and the lock."""
         self._connection.close()
         self.lock.close()
 
 
-def open_store(path: str) -> Store:
+def open_store(path: str, *, statements: int = _MANY_STATEMENTS) -> Store:
     """Open the store below ``path``, creating it if need be.
+
+    Args:
+        path: the state directory.
+        statements: how many prepared statements are kept, each some 5 kB.
 
     Raises:
         StateDirectoryError: the directory is unsafe, remote, or cannot be made.
@@ -116,7 +125,7 @@ def open_store(path: str) -> Store:
     except OSError as error:
         raise StateDirectoryError(path=root, detail=(error.strerror or str(error)).lower()) from error
     repair_sidecars(root)
-    store = Store(root, _connect(f"{root}/{DATABASE}"), read_only=False)
+    store = Store(root, _connect(f"{root}/{DATABASE}", statements=statements), read_only=False)
     ensure_schema(store)
     check_database_files(root)
     return store
@@ -175,9 +184,11 @@ def read_only_address(path: str) -> str:
     return f"file:{quoted}?immutable=1"
 
 
-def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+def _connect(
+    path: str, flags: int = apsw.SQLITE_OPEN_READWRITE, *, statements: int = _MANY_STATEMENTS
+) -> apsw.Connection:
     try:
-        connection = apsw.Connection(path, flags=flags)
+        connection = apsw.Connection(path, flags=flags, statementcachesize=statements)
         # First, before any pragma: the pragmas themselves may meet somebody else's lock.
         connection.set_busy_handler(_wait_for_others)
         connection.execute("PRAGMA foreign_keys=ON").fetchall()

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 
+# What a round of the loop asks, and a commit; the hundred that a client may keep are 0.2 MB by the first wait.
+_FEW_STATEMENTS = 16
+
+
 class Ownership:
     """What a supervisor holds.
 
@@ -113,7 +117,7 @@ def _own(umask: int) -> int:
     if offer is None:
         return 0
     limit = _lift_file_size_limit()
-    store = open_store(offer.root)
+    store = open_store(offer.root, statements=_FEW_STATEMENTS)
     # The claim may queue behind hundreds of writers for as long as the offer stands.
     store.patience_ns = SUPERVISOR_PATIENCE_NS
     _log_to(log_path(store.root, offer.job_id))
