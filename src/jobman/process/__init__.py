@@ -1,7 +1,7 @@
 """The operating system behind one contract, one file per platform, chosen once.
 
 The names of ``jobman.process._api`` are imported from here, and loaded when the first is asked for. ``spawn``,
-``liveness``, ``wake``, ``endpoint`` and ``signals`` are imported as modules: start-up paths need them without the rest.
+``liveness``, ``wake`` and ``endpoint`` are imported as modules: start-up paths need them without the rest.
 Importing this package on a platform that was never verified raises ``UnsupportedPlatformError``.
 """
 
@@ -15,10 +15,7 @@ elif sys.platform != "linux":
     import jobman.process._windows  # noqa: F401  # imported to be refused
 
 _MODULES = frozenset(
-    (
-        *("endpoint", "exits", "launch", "liveness", "lookup", "own"),
-        *("senders", "session", "signals", "spawn", "tree", "wake"),
-    )
+    ("endpoint", "exits", "launch", "liveness", "lookup", "own", "senders", "session", "spawn", "tree", "wake")
 )
 
 TYPE_CHECKING = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from jobman.process._linux import (
-    become_subreaper,
     boot_id,
     inspect,
     own_identity,
@@ -12,6 +11,7 @@ from jobman.process._linux import (
     signal_group,
     signal_process,
 )
+from jobman.process._linux_library import become_subreaper, release_memory
 from jobman.process.exits import ExitStatus, Usage, observe_exit, reap, signal_name, signal_names
 from jobman.process.launch import (
     GatedChild,
@@ -62,6 +62,7 @@ __all__ = [
     "read_launch_result",
     "reap",
     "reap_adopted",
+    "release_memory",
     "resolve_executable",
     "signal_group",
     "signal_member",

@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import os
 
+from jobman import signals
 from jobman.errors import UnsupportedPlatformError
 from jobman.model.identity import Presence, ProcessIdentity
-from jobman.process import signals
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     Value = TypeVar("Value")
 
 _DEAD = frozenset("ZXx")
-_PR_SET_CHILD_SUBREAPER = 36
-_LIBRARY_SIGNALS = (32, 33)
-_RT_SIGACTION = {"x86_64": 13, "aarch64": 134, "riscv64": 134}
-_DEFAULT_ACTION = bytes(32)
-"""A ``struct sigaction`` of the kernel; it begins with the handler, and zero is SIG_DFL."""
-_SIGNAL_SET_SIZE = 8
 _STAT_SIZE = 4096
 _ENVIRONMENT_PIECE = 65536
 
 
-def _once(ask: Callable[[], Value]) -> Callable[[], Value]:
+def once(ask: Callable[[], Value]) -> Callable[[], Value]:
     """Ask once and remember the answer, as ``functools.cache`` does, which loads ``collections`` (1.5 ms, 0.6 MB)."""
     known: list[Value] = []
 
@@ -63,7 +57,7 @@ class Entry(NamedTuple):
 # --- Identity ------------------------------------------------------------------------------------------------------
 
 
-@_once
+@once
 def boot_id() -> str:
     """The kernel's random ID of this boot.
 
@@ -73,7 +67,7 @@ def boot_id() -> str:
     return _read("/proc/sys/kernel/random/boot_id", _STAT_SIZE).decode("ascii").strip()
 
 
-@_once
+@once
 def pid_namespace() -> str:
     """The inode of our PID namespace as text.
 
@@ -233,14 +227,14 @@ def _entry(pid: int) -> Entry | None:
     return Entry(pid, name, state, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
 
 
-@_once
+@once
 def _table_is_ours() -> bool:
     """Whether ``/proc`` counts processes as ``getpid`` does.
 
     ``NSpid`` lists our PID in each namespace from that of ``/proc`` down to our own: one number means there is but one.
     """
     try:
-        numbers = _own_status(b"NSpid").split()
+        numbers = own_status(b"NSpid").split()
         if numbers:
             return numbers == [b"%d" % os.getpid()]
         return os.readlink("/proc/self") == str(os.getpid())  # a kernel before 4.1
@@ -248,7 +242,7 @@ def _table_is_ours() -> bool:
         return False
 
 
-def _own_status(name: bytes) -> bytes:
+def own_status(name: bytes) -> bytes:
     """A line of our own status without its name; empty if the kernel knows none of that name."""
     for line in _read("/proc/self/status", _STAT_SIZE).splitlines():
         if line.startswith(name + b":"):
@@ -277,7 +271,7 @@ def _read(path: str, piece: int) -> bytes:
         os.close(fd)
 
 
-# --- Signals and adoption ------------------------------------------------------------------------------------------
+# --- Signals ------------------------------------------------------------------------------------------------------
 
 
 def signal_process(identity: ProcessIdentity, signo: int) -> bool:
@@ -329,56 +323,3 @@ def signal_group(leader: ProcessIdentity, signo: int) -> bool:
     except (OSError, UnsupportedPlatformError):
         return False
     return True
-
-
-def become_subreaper() -> bool:
-    """Adopt orphaned descendants from now on; False where the system refuses.
-
-    Loads ``_ctypes`` (1 ms), so call it before the first launch, not before the claim.
-    """
-    try:
-        return _c_function("prctl")(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-    except (ImportError, OSError, AttributeError, MemoryError):
-        return False
-
-
-@_once
-def default_library_signals() -> None:
-    """Give the two signals that the C library keeps for itself their default action back, if they are ignored.
-
-    ``posix_spawn`` of glibc starts every process with them ignored, an exec passes that on, and no function of the
-    library touches them: a target would show them as ignored for ever.
-    """
-    number = _RT_SIGACTION.get(os.uname().machine)
-    if number is None:
-        return
-    try:
-        ignored = int(_own_status(b"SigIgn"), 16)
-        syscall = _c_function("syscall")  # loaded by become_subreaper already
-        for signo in _LIBRARY_SIGNALS:
-            if ignored >> (signo - 1) & 1:
-                syscall(number, signo, _DEFAULT_ACTION, None, _SIGNAL_SET_SIZE)
-    except (ImportError, OSError, AttributeError, MemoryError, ValueError):
-        return
-
-
-def _c_function(name: str) -> Callable[..., int]:
-    """A function of the C library that takes numbers and addresses, and returns a number.
-
-    The C module behind ``ctypes`` is enough for that: the package makes types of everything that C has, 1 ms and 0.4 MB
-    of each supervisor. It serves where the module, which nobody documents, is another.
-
-    Raises:
-        AttributeError, ImportError, OSError: There is no such function, or no way to call it.
-    """
-    try:
-        from _ctypes import call_function, dlopen, dlsym
-
-        this_process: Any = None
-        address = dlsym(dlopen(this_process, 0), name)
-    except ImportError:
-        import ctypes
-
-        function: Callable[..., int] = getattr(ctypes.CDLL(None), name)
-        return function
-    return lambda *arguments: call_function(address, arguments)

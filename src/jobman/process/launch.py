@@ -13,8 +13,8 @@ import gc
 import os
 import resource
 
-from jobman.process import signals
-from jobman.process._linux import default_library_signals
+from jobman import signals
+from jobman.process._linux_library import default_library_signals
 from jobman.process.lookup import LaunchFailure
 from jobman.process.spawn import close_all, close_inherited_descriptors, pipe_above_standard
 from jobman.values import TYPE_CHECKING, NamedTuple

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from jobman.process import signals
+from jobman import signals
 from jobman.process._linux import (
     boot_id,
     boot_time_ns,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from jobman import process, recovery
-from jobman.process import signals
+from jobman import process, recovery, signals
 from jobman.recovery.losing import survivors_of
 from jobman.store.jobs import load_runs, load_supervisor
 from jobman.store.specs import load_spec

@@ -11,9 +11,8 @@ import os
 import resource
 import time
 
-from jobman import handshake
+from jobman import handshake, signals
 from jobman.errors import JobmanError
-from jobman.process import signals
 from jobman.process.liveness import LivenessLock
 from jobman.process.own import own_identity_fields
 from jobman.process.spawn import close_inherited_descriptors

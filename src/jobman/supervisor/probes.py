@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
-from jobman import process
+from jobman import process, signals
 from jobman.config.secrets import resolve_all
 from jobman.errors import SecretUnavailableError
 from jobman.policy.conditions import EVALUATION_ERROR, PROBE_TIMEOUT, Evaluation
-from jobman.process import LaunchFailure, LaunchRequest, signals
+from jobman.process import LaunchFailure, LaunchRequest
 from jobman.supervisor.environment import raw
 from jobman.values import TYPE_CHECKING, NamedTuple
 

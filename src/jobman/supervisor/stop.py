@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobman import process
-from jobman.process import signals
+from jobman import process, signals
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:

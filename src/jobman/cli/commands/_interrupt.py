@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from jobman import signals
 from jobman.errors import InterruptedClientError
-from jobman.process import signals
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
