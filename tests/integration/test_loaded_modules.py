@@ -1,4 +1,4 @@
-"""What a command and a supervisor load, module by module: a newcomer costs every job time or memory (ADR 0015).
+"""What a command and a supervisor load, module by module, and keep: a newcomer costs every job (ADR 0015).
 
 Who adds a module to a list has measured it: ``make bench ROW=startup`` and ``ROW=waiting_memory``.
 """
@@ -11,7 +11,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from tests.faults.injection import interpreter, run_with
+from tests.faults.injection import interpreter, run_with, traced, wrapped_interpreter
 from tests.support import Cli, eventually, installed_command, processes_of
 
 
@@ -75,6 +75,22 @@ def test_supervisors_load_what_they_need(cli: Cli, tmp_path: Path) -> None:
     eventually(lambda: not processes_of(cli.state))
 
     assert (running, waiting) == (set(), set())
+
+
+def test_a_supervisor_that_waits_gives_back_what_its_start_left_free(cli: Cli, tmp_path: Path) -> None:
+    """ADR 0015: once, when nothing has happened up to a look."""
+    log = tmp_path / "log"
+    python = wrapped_interpreter(tmp_path / "python", traced("madvise", "poll", log=log))
+    job_id = run_with(cli, python, "--wait-delay", "1h", "--", "true").out.strip()
+
+    eventually(lambda: "MADV_DONTNEED" in log.read_text())
+    looks = log.read_text().count("poll(")
+    eventually(lambda: log.read_text().count("poll(") > looks + 1)
+    cli("cancel", job_id)
+    eventually(lambda: not processes_of(cli.state))
+
+    _, _, later = log.read_text().partition("MADV_DONTNEED")
+    assert "MADV_DONTNEED" not in later.partition("poll(")[2]
 
 
 STATUS = named("""

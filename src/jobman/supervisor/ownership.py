@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 
-# What a round of the loop asks, and a commit; the hundred that a client may keep are 0.2 MB by the first wait.
-_FEW_STATEMENTS = 16
+# What a round of the loop asks, and a commit; all that have been asked by the first wait are 0.2 MB.
+_FEW_STATEMENTS = 24
 
 
 class Ownership:
