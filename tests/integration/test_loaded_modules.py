@@ -100,7 +100,7 @@ STATUS = named("""
     jobman.cli.commands: _backend status
     jobman.cli.flags: status
     jobman.config: load paths redaction
-    jobman.model: identity ids invariants scalars secrets state strict waits
+    jobman.model: identity ids invariants scalars state
     jobman.policy: explain limits liveness
     jobman.process: liveness own spawn
     jobman.service: notify query
@@ -110,7 +110,7 @@ DOCUMENTS = named("""
     : _json itertools
     jobman: documents
     jobman.logs: layout
-    jobman.model: canonical spec spec_json waits_json
+    jobman.model: canonical secrets spec spec_json strict waits waits_json
 """)
 RUN = named("""
     : __future__ _collections _json _sha2 _sha256 apsw errno fcntl itertools resource select

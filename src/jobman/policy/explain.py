@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from jobman.model.scalars import format_duration
 from jobman.model.state import JobOutcome, JobPhase, Reason, RunOutcome
-from jobman.model.waits import WaitKind
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -12,12 +11,6 @@ if TYPE_CHECKING:
     from jobman.policy.conditions import ConditionState
     from jobman.policy.waiting import DependencyState
 
-_CONDITIONS = {
-    WaitKind.UNTIL: "a time",
-    WaitKind.DELAY: "a delay",
-    WaitKind.FILE_EXISTS: "a path to exist",
-    WaitKind.PROBE: "a probe to succeed",
-}
 _SECOND_NS = 1_000_000_000
 _WORDS = {
     Reason.CANCELLATION: "cancelled",
@@ -70,7 +63,18 @@ def _held_back(conditions: tuple[ConditionState, ...]) -> str:
     if not unmet:
         return ""
     code = f" ({unmet[0].code})" if unmet[0].code else ""
-    return f"waiting for {_CONDITIONS[WaitKind(unmet[0].kind)]}{code}"
+    return f"waiting for {_awaited(unmet[0].kind)}{code}"
+
+
+def _awaited(kind: str) -> str:
+    from jobman.model.waits import WaitKind  # few jobs have wait conditions: 0.5 ms
+
+    return {
+        WaitKind.UNTIL: "a time",
+        WaitKind.DELAY: "a delay",
+        WaitKind.FILE_EXISTS: "a path to exist",
+        WaitKind.PROBE: "a probe to succeed",
+    }[WaitKind(kind)]
 
 
 def _backing_off(job: Job, background: Background, now_ns: int) -> str:
