@@ -6,9 +6,10 @@ printed with U+FFFD. Each document has a JSON Schema in ``docs/reference/schemas
 
 from __future__ import annotations
 
+import json
+
 from jobman.config.redaction import redact
 from jobman.logs.layout import run_directory
-from jobman.model.canonical import dump_readable
 from jobman.model.scalars import format_duration, format_timestamp
 from jobman.model.spec_json import to_document
 from jobman.model.state import JobPhase, LogIntegrity, RunPhase
@@ -386,7 +387,7 @@ def _without_empty(members: Document) -> Document:
 
 
 def _dump(data: object) -> str:
-    text = dump_readable(data)
+    text = json.dumps(data, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     # A lone surrogate stands for a byte that was not UTF-8; the line separators would end a line in JavaScript.
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if not _is_utf8(text) else text
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -47,7 +47,6 @@ def test_status_loads_what_it_needs(cli: Cli) -> None:
     job_id = cli.run("true")
 
     assert loaded_by_command(cli, "status", job_id) - STATUS == set()
-    assert loaded_by_command(cli, "status", "--json", job_id) - STATUS - DOCUMENTS == set()
 
 
 def test_run_loads_what_it_needs(cli: Cli) -> None:
@@ -105,12 +104,6 @@ STATUS = named("""
     jobman.process: liveness own spawn
     jobman.service: notify query
     jobman.store: binding connection jobs live_input migrations rows safety selectors transaction
-""")
-DOCUMENTS = named("""
-    : _json itertools
-    jobman: documents
-    jobman.logs: layout
-    jobman.model: canonical secrets spec spec_json strict waits waits_json
 """)
 RUN = named("""
     : __future__ _collections _json _sha2 _sha256 apsw errno fcntl itertools resource select

@@ -39,27 +39,6 @@ def dump(value: object) -> str:
     raise TypeError(f"{type(value).__name__} has no canonical JSON")
 
 
-def dump_readable(value: object) -> str:
-    """Return ``value`` as `dump` does, but fast for what is large, with floats, and with every character as it is.
-
-    Raises:
-        TypeError: it holds what JSON has no word for.
-    """
-    try:
-        from _json import encode_basestring, make_encoder
-
-        encode = make_encoder(None, _refuse, encode_basestring, None, ":", ",", True, False, True)
-    except (ImportError, TypeError):  # not this interpreter: the encoder is no documented interface
-        import json
-
-        return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-    return "".join(encode(value, 0))
-
-
-def _refuse(value: object) -> None:
-    raise TypeError(f"{type(value).__name__} has no JSON")
-
-
 def load(text: str, members: Callable[[Members], object] = dict) -> Any:
     """Return the value of a JSON text, as ``json.loads`` does; ``members`` makes a value of the pairs of an object.
 
