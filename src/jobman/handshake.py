@@ -3,12 +3,13 @@
 The client writes one *offer* to the supervisor's standard input: a version, the job, a one-time credential, and the
 state directory. It is shorter than a pipe's atomic size, so a client that is killed has sent all of it or nothing.
 The supervisor answers with one line of JSON when its claim is durable, and with nothing otherwise. On the start-up
-path of both, hence no imports beyond ``os``.
+path of both, hence no imports beyond ``os`` and ``sys``.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 from jobman.errors import HandshakeError
 from jobman.model.ids import is_id
@@ -41,12 +42,13 @@ def digest(credential: bytes) -> bytes:
     """Return the SHA-256 that the store keeps instead of the credential."""
     # hashlib loads OpenSSL (2 ms); the interpreter's own implementation is there without it.
     try:
-        from _sha2 import sha256  # type: ignore[import-not-found]  # CPython 3.12 and later
+        # By version: looking for a module that is not there costs as much as loading the one that is.
+        if sys.version_info >= (3, 12):
+            from _sha2 import sha256
+        else:
+            from _sha256 import sha256  # type: ignore[import-not-found]  # nobody has described it
     except ImportError:
-        try:
-            from _sha256 import sha256  # type: ignore[import-not-found]  # CPython 3.11
-        except ImportError:
-            from hashlib import sha256
+        from hashlib import sha256
     return bytes(sha256(credential).digest())
 
 

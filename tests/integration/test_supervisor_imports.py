@@ -140,10 +140,9 @@ def test_what_a_supervisor_imports_late_it_has_loaded_before() -> None:
 BEFORE_THE_FIRST_DECISION = {
     *(("handshake", "digest", name) for name in ("_sha2", "_sha256", "hashlib")),
     ("model.spec_rules", "_check_notifications", "jobman.model.notifiers"),
-    ("model.spec_json", "decode", "json"),
+    ("model.canonical", "load", "json"),
     *(("model.spec_json", name, "jobman.model.notifiers_json") for name in ("_notifications", "_told")),
-    ("process._linux", "become_subreaper", "ctypes"),
-    ("process._linux", "default_library_signals", "ctypes"),
+    *(("process._linux_library", "_c_function", name) for name in ("_ctypes", "ctypes")),
     *(("supervisor.stdin", "offer", name) for name in ("jobman.process.endpoint", "jobman.supervisor.input")),
     ("store.migrations", "_create", "jobman.store.migrations._apply"),
     ("store.migrations", "_upgrade", "jobman.store.migrations._apply"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from jobman.cli.output import printable
 from jobman.config.redaction import redact_text
 from jobman.model.scalars import format_duration, format_timestamp
@@ -11,17 +9,18 @@ from jobman.policy.liveness import Verdict
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from jobman.model.state import Admission, Run
     from jobman.service.maintain import Totals
     from jobman.service.query import Detail, Listed, Summary
 
+    Cells = Sequence[str]
+
 _GAP = 2
 _MEBIBYTE = 1024 * 1024
 _LIST_HEADER = ("ID", "NAME", "PHASE", "OUTCOME", "SUBMITTED", "REASON")
 _RUN_HEADER = ("RUN", "PHASE", "OUTCOME", "STARTED", "COMPLETED", "LOGS")
-Cells = Sequence[str]
 
 
 def status(summary: Summary) -> str:

@@ -7,7 +7,7 @@ that is half understood would run something that nobody asked for.
 from __future__ import annotations
 
 from jobman.errors import InvalidSpecError, InvalidValueError
-from jobman.model.canonical import dump
+from jobman.model.canonical import dump, load
 from jobman.model.scalars import format_duration, format_timestamp, parse_duration, parse_timestamp
 from jobman.model.secrets import secrets_document, secrets_from
 from jobman.model.spec import (
@@ -51,10 +51,7 @@ def decode(text: str) -> JobSpec:
         InvalidSpecError: the text is not such a document.
     """
     try:
-        import json  # loads ``re``; only readers of a specification pay for it
-
-        document = json.loads(text, object_pairs_hook=unique)
-        return validate(_from_document(document))
+        return validate(_from_document(load(text, unique)))
     except InvalidSpecError:
         raise
     except (AttributeError, InvalidValueError, KeyError, RecursionError, TypeError, ValueError) as error:

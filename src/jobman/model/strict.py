@@ -51,7 +51,7 @@ class Reader:
 
 
 def unique(pairs: list[tuple[str, object]]) -> Document:
-    """Return the members of an object, refusing a duplicate key; for ``json.loads(object_pairs_hook=…)``."""
+    """Return the members of an object, refusing a duplicate key; for `canonical.load`."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise InvalidSpecError(detail="stored document: duplicate key")

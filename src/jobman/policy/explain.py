@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from jobman.model.scalars import SECOND, format_duration
 from jobman.model.state import JobOutcome, JobPhase, Reason, RunOutcome
-from jobman.model.waits import WaitKind
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -12,12 +11,6 @@ if TYPE_CHECKING:
     from jobman.policy.conditions import ConditionState
     from jobman.policy.waiting import DependencyState
 
-_CONDITIONS = {
-    WaitKind.UNTIL: "a time",
-    WaitKind.DELAY: "a delay",
-    WaitKind.FILE_EXISTS: "a path to exist",
-    WaitKind.PROBE: "a probe to succeed",
-}
 _WORDS = {
     Reason.CANCELLATION: "cancelled",
     Reason.JOB_TIMEOUT: "job timeout",
@@ -67,12 +60,23 @@ def _waiting(dependencies: tuple[DependencyState, ...]) -> str:
 def _held_back(conditions: tuple[ConditionState, ...]) -> str:
     unmet = [state for state in conditions if state.satisfied_at_ns is None]
     if not unmet and len(conditions) == 1:
-        return f"waiting for {_CONDITIONS[WaitKind(conditions[0].kind)]} again"
+        return f"waiting for {_awaited(conditions[0].kind)} again"
     if not unmet:
         # Each has held once; which of them does not now is not recorded.
         return "waiting for all conditions to hold at the same moment" if conditions else ""
     code = f" ({unmet[0].code})" if unmet[0].code else ""
-    return f"waiting for {_CONDITIONS[WaitKind(unmet[0].kind)]}{code}"
+    return f"waiting for {_awaited(unmet[0].kind)}{code}"
+
+
+def _awaited(kind: str) -> str:
+    from jobman.model.waits import WaitKind  # few jobs have wait conditions: 0.5 ms
+
+    return {
+        WaitKind.UNTIL: "a time",
+        WaitKind.DELAY: "a delay",
+        WaitKind.FILE_EXISTS: "a path to exist",
+        WaitKind.PROBE: "a probe to succeed",
+    }[WaitKind(kind)]
 
 
 def _backing_off(job: Job, background: Background, now_ns: int) -> str:

@@ -1,9 +1,8 @@
 """The operating system behind one contract, one file per platform, chosen once.
 
 The names of ``jobman.process._api`` are imported from here, and loaded when the first is asked for. ``spawn``,
-``liveness``, ``wake`` and ``endpoint`` are imported as modules: start-up paths need them without the rest, which loads
-``typing`` and ``signal``. Importing this package on a platform that was never verified raises
-``UnsupportedPlatformError``.
+``liveness``, ``wake`` and ``endpoint`` are imported as modules: start-up paths need them without the rest.
+Importing this package on a platform that was never verified raises ``UnsupportedPlatformError``.
 """
 
 from __future__ import annotations

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from jobman.process._linux import (
-    become_subreaper,
     boot_id,
     inspect,
     own_identity,
     pid_namespace,
-    prepare_launches,
     presence,
     signal_group,
     signal_process,
 )
+from jobman.process._linux_library import become_subreaper, prepare_launches, release_memory
 from jobman.process.exits import ExitStatus, Usage, observe_exit, reap, signal_name, signal_names
 from jobman.process.launch import (
     GatedChild,
@@ -64,6 +63,7 @@ __all__ = [
     "read_launch_result",
     "reap",
     "reap_adopted",
+    "release_memory",
     "resolve_executable",
     "signal_group",
     "signal_member",

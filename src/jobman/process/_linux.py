@@ -7,22 +7,34 @@ in another one. Processes vanish while they are looked at; that is never an erro
 from __future__ import annotations
 
 import os
-import signal
-import sys
-from functools import cache
 
+from jobman import signals
 from jobman.errors import UnsupportedPlatformError
 from jobman.model.identity import Presence, ProcessIdentity
-from jobman.values import NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    Value = TypeVar("Value")
 
 _DEAD = frozenset("ZXx")
-_PR_SET_CHILD_SUBREAPER = 36
-_LIBRARY_SIGNALS = (32, 33)
-_RT_SIGACTION = {"x86_64": 13, "aarch64": 134, "riscv64": 134}
-_SIGACTION_SIZE = 32
-_IGNORED = int(signal.SIG_IGN).to_bytes(8, sys.byteorder)
 _STAT_SIZE = 4096
 _ENVIRONMENT_PIECE = 65536
+
+
+def once(ask: Callable[[], Value]) -> Callable[[], Value]:
+    """Ask once and remember the answer, as ``functools.cache`` does, which loads ``collections`` (1.5 ms, 0.6 MB)."""
+    known: list[Value] = []
+
+    def answer() -> Value:
+        if not known:
+            known.append(ask())
+        return known[0]
+
+    answer.__doc__ = ask.__doc__
+    return answer
 
 
 class Entry(NamedTuple):
@@ -45,7 +57,7 @@ class Entry(NamedTuple):
 # --- Identity ------------------------------------------------------------------------------------------------------
 
 
-@cache
+@once
 def boot_id() -> str:
     """The kernel's random ID of this boot.
 
@@ -55,7 +67,7 @@ def boot_id() -> str:
     return _read("/proc/sys/kernel/random/boot_id", _STAT_SIZE).decode("ascii").strip()
 
 
-@cache
+@once
 def pid_namespace() -> str:
     """The inode of our PID namespace as text.
 
@@ -214,19 +226,27 @@ def _entry(pid: int) -> Entry | None:
     return Entry(pid, name, state, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
 
 
-@cache
+@once
 def _table_is_ours() -> bool:
     """Whether ``/proc`` counts processes as ``getpid`` does.
 
     ``NSpid`` lists our PID in each namespace from that of ``/proc`` down to our own: one number means there is but one.
     """
     try:
-        for line in _read("/proc/self/status", _STAT_SIZE).splitlines():
-            if line.startswith(b"NSpid:"):
-                return line.split()[1:] == [b"%d" % os.getpid()]
+        numbers = own_status(b"NSpid").split()
+        if numbers:
+            return numbers == [b"%d" % os.getpid()]
         return os.readlink("/proc/self") == str(os.getpid())  # a kernel before 4.1
     except FileNotFoundError:
         return False
+
+
+def own_status(name: bytes) -> bytes:
+    """A line of our own status without its name; empty if the kernel knows none of that name."""
+    for line in _read("/proc/self/status", _STAT_SIZE).splitlines():
+        if line.startswith(name + b":"):
+            return line.partition(b":")[2]
+    return b""
 
 
 def _require_own_table() -> None:
@@ -250,7 +270,7 @@ def _read(path: str, piece: int) -> bytes:
         os.close(fd)
 
 
-# --- Signals and adoption ------------------------------------------------------------------------------------------
+# --- Signals ------------------------------------------------------------------------------------------------------
 
 
 def signal_process(identity: ProcessIdentity, signo: int) -> bool:
@@ -280,7 +300,7 @@ def _send(identity: ProcessIdentity, signo: int, pidfd: int | None) -> bool:
         if pidfd is None:
             os.kill(identity.pid, signo)
         else:
-            signal.pidfd_send_signal(pidfd, signo)
+            signals.pidfd_send_signal(pidfd, signo)
     except OSError:
         return False
     return True
@@ -302,50 +322,3 @@ def signal_group(leader: ProcessIdentity, signo: int) -> bool:
     except (OSError, UnsupportedPlatformError):
         return False
     return True
-
-
-def become_subreaper() -> bool:
-    """Adopt orphaned descendants from now on; False where the system refuses.
-
-    Imports ``ctypes`` (6 ms), so call it before the first launch, not before the claim.
-    """
-    try:
-        import ctypes  # only a supervisor that launches pays for it
-
-        prctl = ctypes.CDLL(None).prctl
-        return bool(prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
-    except (ImportError, OSError, AttributeError, MemoryError):
-        return False
-
-
-@cache
-def default_library_signals() -> None:
-    """Give the two signals that the C library keeps for itself their default action back, if they are ignored.
-
-    ``posix_spawn`` of glibc starts every process with them ignored, an exec passes that on, and no function of the
-    library touches them: a target would show them as ignored for ever.
-    """
-    number = _RT_SIGACTION.get(os.uname().machine)
-    if number is None:
-        return
-    try:
-        import ctypes  # loaded by become_subreaper already
-
-        syscall = ctypes.CDLL(None).syscall
-        size = ctypes.c_size_t(8)
-        default, present = ctypes.create_string_buffer(_SIGACTION_SIZE), ctypes.create_string_buffer(_SIGACTION_SIZE)
-        for signo in _LIBRARY_SIGNALS:
-            # The structure begins with the handler; zero is SIG_DFL, one SIG_IGN.
-            if syscall(number, signo, None, present, size) == 0 and present.raw[:8] == _IGNORED:
-                syscall(number, signo, default, None, size)
-    except (ImportError, OSError, AttributeError, MemoryError):
-        return
-
-
-def prepare_launches() -> None:
-    """Find out what every launch has to know, so that the first one does not: a job may have waited for its moment."""
-    default_library_signals()
-    try:
-        own_identity()
-    except (OSError, UnsupportedPlatformError):
-        pass  # the launch meets it again, and says so

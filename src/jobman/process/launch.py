@@ -12,9 +12,9 @@ import fcntl
 import gc
 import os
 import resource
-import signal
 
-from jobman.process._linux import default_library_signals
+from jobman import signals
+from jobman.process._linux_library import default_library_signals
 from jobman.process.lookup import LaunchFailure
 from jobman.process.spawn import close_all, close_inherited_descriptors, pipe_above_standard
 from jobman.values import TYPE_CHECKING, NamedTuple
@@ -95,7 +95,7 @@ def launch_gated(request: LaunchRequest, *, close_in_child: Collection[int] = ()
     default_library_signals()
     ends = _open_ends(request.stdin)
     ours = (ends.stdout_fd, ends.stderr_fd, ends.gate_fd, ends.result_fd)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    blocked = signals.pthread_sigmask(signals.SIG_BLOCK, signals.valid_signals())
     try:
         pid = os.fork()
         if pid == 0:
@@ -105,7 +105,7 @@ def launch_gated(request: LaunchRequest, *, close_in_child: Collection[int] = ()
         raise
     finally:
         # The child never comes here. Signals that arrived meanwhile are handled now, when the child is known.
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signals.pthread_sigmask(signals.SIG_SETMASK, blocked)
         close_all((ends.stdin, ends.stdout, ends.stderr, ends.gate, ends.result))
     _lead_group(pid)
     return GatedChild(pid, _pidfd(pid), *ours)
@@ -123,7 +123,7 @@ def open_gate(child: GatedChild) -> None:
 
 def close_gate(child: GatedChild) -> None:
     """End the child before it has executed anything, even if somebody has stopped it, and close the gate."""
-    os.kill(child.pid, signal.SIGKILL)  # nobody has reaped it yet: the PID is its own
+    os.kill(child.pid, signals.SIGKILL)  # nobody has reaped it yet: the PID is its own
     os.close(child.gate_fd)
 
 
@@ -213,7 +213,7 @@ def _be_the_child(request: LaunchRequest, ends: _Ends, close_first: Collection[i
         stage = 1
         os.chdir(request.directory)
         stage = 2
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        signals.pthread_sigmask(signals.SIG_SETMASK, ())
         os.execve(request.executable, request.argv, request.environment)
     except OSError as error:
         _report(ends.result, stage, error.errno or errno.EIO)
@@ -228,7 +228,7 @@ def _prepare(ends: _Ends) -> None:
     # Default before the mask is emptied: a signal that is pending by then kills, as it would the target.
     for signo in range(1, _HIGHEST_SIGNAL + 1):
         try:
-            signal.signal(signo, signal.SIG_DFL)
+            signals.signal(signo, signals.SIG_DFL)
         except (OSError, ValueError):  # SIGKILL, SIGSTOP, and those of the C library
             pass
     os.dup2(ends.stdin, 0)

@@ -9,8 +9,8 @@ environment.
 from __future__ import annotations
 
 import os
-import signal
 
+from jobman import signals
 from jobman.process._linux import (
     boot_id,
     boot_time_ns,
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from jobman.model.identity import ProcessIdentity
-    from jobman.process._linux import (
-        Entry,
-    )
+    from jobman.process._linux import Entry
 
 _SUPERVISOR_MARK = b"\0JOBMAN_SUPERVISOR="
 _EVENT_MARK = b"\0JOBMAN_EVENT_ID="
@@ -221,9 +219,9 @@ def kill_all(list_members: Callable[[], Iterable[Member]]) -> int:
         if not fresh:
             break
         for member in fresh:
-            signal_member(member, signal.SIGSTOP)
+            signal_member(member, signals.SIGSTOP)
             stopped[member.identity] = member
-    return sum(signal_member(member, signal.SIGKILL) for member in stopped.values())
+    return sum(signal_member(member, signals.SIGKILL) for member in stopped.values())
 
 
 # --- Reading the table ---------------------------------------------------------------------------------------------

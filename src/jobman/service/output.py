@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from jobman import recovery
 from jobman.errors import NeverRunError, NoRunYetError
@@ -17,7 +16,7 @@ from jobman.store.jobs import first_run_from, load_job, load_run, load_runs
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jobman.clock import Clock
     from jobman.logs.layout import View
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from jobman.model.state import Job, Run
     from jobman.store.connection import Store
 
-    Outlets = Sequence[tuple[View, "Write"]]
+    Write = Callable[[bytes], object]
+    Outlets = Sequence[tuple[View, Write]]
 
-Write = Callable[[bytes], object]
 FOLLOW_EVERY_S = 0.05
 _INSPECT_EVERY_NS = 1_000_000_000
 

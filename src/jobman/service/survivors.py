@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
-from jobman import process, recovery
+from jobman import process, recovery, signals
 from jobman.model.transitions._change import Now
 from jobman.recovery.losing import give_back, survivors_of
 from jobman.store.jobs import load_runs, load_snapshot, load_supervisor
@@ -53,8 +52,8 @@ def stop_survivors(store: Store, job_id: str, clock: Clock) -> None:
         return survivors(store, job_id) or ()
 
     for member in alive():
-        process.signal_member(member, signal.SIGTERM)
-        process.signal_member(member, signal.SIGCONT)
+        process.signal_member(member, signals.SIGTERM)
+        process.signal_member(member, signals.SIGCONT)
     stop = load_spec(store, job_id).stop
     deadline_ns = clock.monotonic_ns() + stop.grace_ns
     while alive() and clock.monotonic_ns() < deadline_ns:

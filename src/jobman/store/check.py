@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 
-import apsw
-
 from jobman.errors import BackupError
 from jobman.private import open_file
+from jobman.store.binding import apsw
 from jobman.store.connection import read_only_address
 from jobman.store.safety import DATABASE, make_directories
 from jobman.values import TYPE_CHECKING, NamedTuple

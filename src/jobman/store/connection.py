@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 
-import apsw
-
 from jobman.errors import StateDirectoryError, StoreBusyError, StoreFailureError, StoreFileError, StoreForeignError
 from jobman.private import open_file
+from jobman.store.binding import apsw
 from jobman.store.migrations import ensure_schema
 from jobman.store.safety import (
     DATABASE,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
 
+_MANY_STATEMENTS = 100
 _BUSY_SLEEP_MS = (2, 20)
 _BUSY_LIMIT_MS = 5_000
 # In pages of 4 KiB: from where on the write-ahead log is merged, and in which part of each 8 MiB it is to begin anew.
@@ -102,14 +102,22 @@ class Store:
         except OSError:
             return False
 
+    def release_memory(self) -> None:
+        """Free what SQLite only keeps to be fast; the next query reads its pages again."""
+        self.execute("PRAGMA shrink_memory")
+
     def close(self) -> None:
         """Close the connection and the lock."""
         self._connection.close()
         self.lock.close()
 
 
-def open_store(path: str) -> Store:
+def open_store(path: str, *, statements: int = _MANY_STATEMENTS) -> Store:
     """Open the store below ``path``, creating it if need be.
+
+    Args:
+        path: the state directory.
+        statements: how many prepared statements are kept, each some 5 kB.
 
     Raises:
         StateDirectoryError: the directory is unsafe, remote, or cannot be made.
@@ -127,7 +135,7 @@ def open_store(path: str) -> Store:
     except OSError as error:
         raise StateDirectoryError(path=root, detail=(error.strerror or str(error)).lower()) from error
     repair_sidecars(root)
-    return _accepted(Store(root, _connect(f"{root}/{DATABASE}"), read_only=False))
+    return _accepted(Store(root, _connect(f"{root}/{DATABASE}", statements=statements), read_only=False))
 
 
 def open_existing(path: str) -> Store:
@@ -191,10 +199,12 @@ def read_only_address(path: str) -> str:
     return f"file:{quoted}?immutable=1"
 
 
-def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+def _connect(
+    path: str, flags: int = apsw.SQLITE_OPEN_READWRITE, *, statements: int = _MANY_STATEMENTS
+) -> apsw.Connection:
     connection = None
     try:
-        connection = apsw.Connection(path, flags=flags)
+        connection = apsw.Connection(path, flags=flags, statementcachesize=statements)
         # First, before any pragma: the pragmas themselves may meet somebody else's lock.
         connection.set_busy_handler(_wait_for_others)
         connection.execute("PRAGMA foreign_keys=ON").fetchall()

@@ -156,7 +156,7 @@ def _block(descriptor: int, patience_ns: int) -> None:
     The only way to bound ``flock`` without a thread is a signal whose handler raises; where signals cannot be handled
     (not the main thread) it is tried again and again instead.
     """
-    import signal
+    from jobman import signals
 
     if patience_ns <= 0:
         raise StoreBusyError(seconds=0)  # a timer of zero would never go off
@@ -165,24 +165,24 @@ def _block(descriptor: int, patience_ns: int) -> None:
         raise _Elapsed
 
     try:
-        before = signal.signal(signal.SIGALRM, elapse)
+        before = signals.signal(signals.SIGALRM, elapse)
     except ValueError:
         _try_repeatedly(descriptor, patience_ns)
         return
     # Whoever started us may have blocked it, and a blocked alarm would let us wait for ever.
-    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGALRM,))
+    mask = signals.pthread_sigmask(signals.SIG_UNBLOCK, (signals.SIGALRM,))
     try:
-        signal.setitimer(signal.ITIMER_REAL, patience_ns / _SECOND_NS)
+        signals.setitimer(signals.ITIMER_REAL, patience_ns / _SECOND_NS)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signals.setitimer(signals.ITIMER_REAL, 0)
     except _Elapsed:
         # The alarm may have come just after the lock: let go of it rather than keep what nobody knows of.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         raise StoreBusyError(seconds=patience_ns // _SECOND_NS) from None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGALRM, before)
+        signals.setitimer(signals.ITIMER_REAL, 0)
+        signals.pthread_sigmask(signals.SIG_SETMASK, mask)
+        signals.signal(signals.SIGALRM, before)
 
 
 def _try_repeatedly(descriptor: int, patience_ns: int) -> None:

@@ -14,7 +14,7 @@ import select
 
 import jobman.recovery.losing  # see above
 import jobman.store.outbox  # noqa: F401  # see above: any commit may be something to tell
-from jobman import recovery
+from jobman import process, recovery
 from jobman.clock import SystemClock
 from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError, StoreForeignError
 from jobman.policy.decide import decide
@@ -89,6 +89,7 @@ class Loop:
         self._refusals = 0
         self._refused_since_ns = 0
         self._lost = False
+        self._settled = False
         self._notes = performer.notes
         self._inspect_at_ns = 0
         self._inspected = 0
@@ -266,7 +267,16 @@ class Loop:
             return False
         self._woken = self._observer.peek() or self._woken
         self._inspect_owners()
+        if not self._woken:
+            self._settle()
         return not self._woken
+
+    def _settle(self) -> None:
+        """Give back what the start has left free, once, when nothing has happened up to a look: it may take long."""
+        if not self._settled:
+            self._settled = True
+            self._owner.store.release_memory()
+            process.release_memory()
 
     def _until_ns(self, due_ns: int | None) -> int:
         retry_ns = self._store_retry_ns

@@ -7,9 +7,8 @@ killed. Its output is read and thrown away, a block at a time.
 from __future__ import annotations
 
 import os
-import signal
 
-from jobman import process
+from jobman import process, signals
 from jobman.config.secrets import resolve_all
 from jobman.errors import SecretUnavailableError
 from jobman.policy.conditions import EVALUATION_ERROR, PROBE_TIMEOUT, Evaluation
@@ -164,7 +163,7 @@ class ProbeRun:
         if child is None:
             return result
         try:
-            os.killpg(child.pid, signal.SIGKILL)  # nobody has reaped its leader yet: the group is its own
+            os.killpg(child.pid, signals.SIGKILL)  # nobody has reaped its leader yet: the group is its own
         except OSError:
             pass  # gone, or another user's by now
         # Not waited for: it may hang in the kernel for as long as the file server it asks is away. Whoever reaps what

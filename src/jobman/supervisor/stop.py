@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-
-from jobman import process
+from jobman import process, signals
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,10 +26,10 @@ def ask(members: Iterable[process.Member], *, suspended: bool = False) -> None:
     """
     members = tuple(members)
     for member in members:
-        process.signal_member(member, signal.SIGTERM)
+        process.signal_member(member, signals.SIGTERM)
     for member in members:
         if suspended or member.state in _STOPPED:
-            process.signal_member(member, signal.SIGCONT)
+            process.signal_member(member, signals.SIGCONT)
 
 
 def suspend(list_members: Callable[[], Iterable[process.Member]]) -> None:
@@ -50,11 +48,11 @@ def suspend(list_members: Callable[[], Iterable[process.Member]]) -> None:
         if not running:
             return
         for member in running:
-            sent = process.signal_member(member, signal.SIGSTOP)
+            sent = process.signal_member(member, signals.SIGSTOP)
             (signalled if sent else refused).add(member.identity)
 
 
 def resume(members: Iterable[process.Member]) -> None:
     """Send SIGCONT to every member."""
     for member in members:
-        process.signal_member(member, signal.SIGCONT)
+        process.signal_member(member, signals.SIGCONT)

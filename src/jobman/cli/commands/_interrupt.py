@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-
+from jobman import signals
 from jobman.errors import InterruptedClientError
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from types import FrameType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signals.SIGINT, signals.SIGTERM)
 
 
 class Interruptible:
@@ -21,11 +20,11 @@ class Interruptible:
         self._before: list[object] = []
 
     def __enter__(self) -> None:
-        self._before = [signal.signal(number, self._interrupt) for number in _SIGNALS]
+        self._before = [signals.signal(number, self._interrupt) for number in _SIGNALS]
 
     def __exit__(self, *_: object) -> None:
         for number, handler in zip(_SIGNALS, self._before, strict=True):
-            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal returned
+            signals.signal(number, handler)  # type: ignore[arg-type]  # what signals.signal returned
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         raise InterruptedClientError(doing=self._doing)

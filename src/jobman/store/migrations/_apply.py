@@ -99,7 +99,7 @@ def migration_text(name: str) -> str:
 
 def _back_up(store: Store, version: int) -> None:
     """Copy the database as it is, through a connection of its own: inside our transaction nothing has changed yet."""
-    import apsw
+    from jobman.store.binding import apsw
 
     make_private_directory(f"{store.root}/backups")
     path = f"{store.root}/backups/jobman-schema-{version}-{time.time_ns()}.db"  # noqa: TID251  # names a file
