@@ -131,9 +131,13 @@ class Sender:
             deliveries.hand_back(self._store, claimed)
             return
         until_ns = self._clock.monotonic_ns() + left_ns + _OVERTIME_NS
-        self._underway[claimed.event_id, claimed.notifier] = Underway(claimed, notifier, until_ns)
         occasion = Occasion(left_ns / _SECOND_NS, now_ns, self._gate)
-        threading.Thread(target=self._attempt, args=(claimed, notifier, occasion), daemon=True).start()
+        try:
+            threading.Thread(target=self._attempt, args=(claimed, notifier, occasion), daemon=True).start()
+        except RuntimeError:  # the system has no room for another thread; it may have later
+            self._record(claimed, notifier, Result(FailureCode.INTERNAL, "no thread can be started", retryable=True))
+            return
+        self._underway[claimed.event_id, claimed.notifier] = Underway(claimed, notifier, until_ns)
 
     def _attempt(self, claimed: Claimed, notifier: Notifier, occasion: Occasion) -> None:
         said = json.loads(claimed.summary_json)
