@@ -109,6 +109,45 @@ def test_many_hanging_hooks_never_take_more_than_four_senders_and_none_is_left(o
     assert {one.diagnostic_code for one in recorded} == {"budget_exhausted"}
 
 
+def test_hundreds_of_failures_cost_a_bounded_number_of_senders_rows_and_bytes(outbox: Outbox) -> None:
+    """Two attempts for each delivery and no more; the store's log is used again from its beginning."""
+    retry = RetryPolicy(2, 50 * MILLISECOND, SECOND)
+    absent = outbox.hook(command=CommandTarget("/nonexistent/hook"), retry=retry, budget_ns=60 * SECOND)
+    jobs = [outbox.queue(absent) for _ in range(100)]
+    outbox.store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = (outbox.state / "jobman.db").stat().st_size
+
+    start_sender(outbox.store.root)
+    places: set[int] = set()
+    memory: set[int] = set()
+
+    def is_left() -> bool:
+        places.add(outbox.occupied())
+        memory.update(map(resident_bytes, outbox.senders()))
+        return 0 in places
+
+    eventually(is_left, within=60.0)
+
+    assert max(places) <= PLACES
+    assert 10 << 20 < max(memory) < 64 << 20
+    outbox.finish()
+    recorded = [one for job_id in jobs for one in outbox.delivered(job_id)]
+    assert [(one.status, one.diagnostic_code, one.attempt_count) for one in recorded] == [
+        ("failed", "rejected", 2)
+    ] * 200
+    assert outbox.store.execute("SELECT count(*) FROM notification_attempts") == [(400,)]
+    assert (outbox.state / "jobman.db-wal").stat().st_size < 6 << 20
+    outbox.store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert (outbox.state / "jobman.db").stat().st_size - before < 400 * 1024
+
+
+def resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
 def test_a_secret_of_another_environment_is_left_to_its_own_sender(
     outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

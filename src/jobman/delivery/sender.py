@@ -118,8 +118,7 @@ class Sender:
             self._start(one, now_ns)
         if len(self._underway) < _AT_ONCE:
             return False
-        due_ns = deliveries.next_due_ns(self._store, without)
-        return due_ns is not None and due_ns <= now_ns
+        return deliveries.has_due(self._store, now_ns, without)
 
     def _start(self, claimed: Claimed, now_ns: int) -> None:
         notifier = self._notifier(claimed)
