@@ -168,7 +168,12 @@ def test_a_redirect_is_followed_only_if_that_is_allowed_and_to_the_same_host(ser
     assert server.requests[-1].path == "/there"
     assert server.requests[-1].body == outgoing().body
 
-    for location in ("https://169.254.169.254/latest", f"http://localhost:{server.port}/", "https://127.0.0.1/"):
+    for location in (
+        "https://169.254.169.254/latest",
+        f"http://localhost:{server.port}/",
+        "https://127.0.0.1/",
+        "https://localhost/",
+    ):
         server.answers = [answer(302, Location=location)]
         result = webhook.send(target(server, follow_redirects=True), outgoing())
         assert (result.code, result.retryable) == (FailureCode.REJECTED, False)
