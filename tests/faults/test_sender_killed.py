@@ -34,10 +34,10 @@ CALLS = {
     "hook": {
         "fdatasync": range(1, 7),
         "pwrite64": range(1, 25),
-        "flock": range(1, 15),
+        "flock": range(1, 21),
         "mkdir,mkdirat": range(1, 3),
-        "fchmod": range(1, 7),
-        "openat": range(1, 181),
+        "fchmod": range(1, 11),
+        "openat": range(1, 191),
         "clone,clone3,fork,vfork": range(1, 3),
         "pipe2": range(1, 6),
         "write": range(1, 4),

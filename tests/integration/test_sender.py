@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from jobman.clock import SystemClock
 from jobman.model.events import NotifyEvent
 from jobman.model.notifiers import (
     CommandTarget,
@@ -187,6 +188,24 @@ def test_what_is_committed_while_a_sender_leaves_is_seen(outbox: Outbox) -> None
         eventually(functools.partial(_is_over, outbox, job_id))
     outbox.finish()
     assert len(outbox.told()) == 5
+
+
+def test_a_sender_takes_over_what_another_left_while_it_lived(outbox: Outbox) -> None:
+    """Its place was free, but nobody looked: whoever came by found the first place occupied."""
+    started, go = outbox.state.parent / "started", outbox.state.parent / "go"
+    script = f"PATH=/bin; touch {started}; until test -e {go}; do sleep 0.01; done"
+    outbox.queue(outbox.hook(script, budget_ns=60 * SECOND), events=EVENTS[:1])
+    start_sender(outbox.store.root)
+    eventually(started.exists)
+    with outbox.store.write():
+        job_id = outbox.queue(outbox.hook(budget_ns=60 * SECOND), events=EVENTS[:1])
+        now_ns = SystemClock().wall_ns()
+        assert [one.job_id for one in deliveries.claim_due(outbox.store, ("dead", 1), now_ns, limit=9)] == [job_id]
+
+    go.touch()
+    outbox.finish()
+
+    assert [one["job_id"] for one in outbox.told()] == [job_id]
 
 
 def test_a_sender_of_a_store_that_was_removed_ends(outbox: Outbox) -> None:

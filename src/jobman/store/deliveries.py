@@ -157,15 +157,16 @@ def renew_claims(store: Store, token: str, now_ns: int) -> None:
         )
 
 
-def release_place(store: Store, place: int, now_ns: int) -> None:
-    """End the leases of whoever occupied a place: its lock is ours now, so it is dead."""
+def release_place(store: Store, place: int, now_ns: int) -> bool:
+    """End the leases of whoever occupied a place: its lock is ours now, so it is dead; say whether it held any."""
     condition = "status IN ('pending', 'delivering') AND claim_place = ? AND claim_expires_at_ns > ?"
     if not store.execute(f"SELECT 1 FROM notification_deliveries WHERE {condition} LIMIT 1", (place, now_ns)):
-        return
+        return False
     with store.write():
         store.execute(
             f"UPDATE notification_deliveries SET claim_expires_at_ns = ? WHERE {condition}", (now_ns, place, now_ns)
         )
+    return True
 
 
 def complete(store: Store, claimed: Claimed, *, result: Result, verdict: Verdict, now_ns: int) -> bool:
