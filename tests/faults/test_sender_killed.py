@@ -70,14 +70,12 @@ CALLS = {
 SAMPLE: dict[str, dict[str, tuple[int, ...]]] = {
     "hook": {
         "fdatasync": (1, 2, 3),
-        "pwrite64": (9,),
         "clone,clone3,fork,vfork": (1,),
-        "pipe2": (2,),
         "write": (1,),
         "wait4,waitid": (1,),
         "flock": (9,),
     },
-    "web": {"connect": (3,), "write": (3,), "fdatasync": (2,)},
+    "web": {"connect": (3,), "write": (3,)},
     "mail": {"write": (8,)},
 }
 POINTS = [
@@ -92,8 +90,8 @@ REFUSED = {
     "fdatasync": ("EIO", "ENOSPC", range(1, 7), (1, 2)),
     "openat": ("EMFILE", "ENOMEM", range(90, 181), ()),
     "pipe2": ("EMFILE", "ENFILE", range(1, 6), (2,)),
-    "flock": ("ENOLCK", "EIO", range(1, 15), (2,)),
-    "fchmod": ("EIO", "EROFS", range(1, 7), ()),
+    "flock": ("ENOLCK", "EIO", range(1, 21), (4,)),
+    "fchmod": ("EIO", "EROFS", range(1, 11), ()),
 }
 REFUSALS = [
     (syscall, number, error)

@@ -27,7 +27,7 @@ from tests.support import Cli, eventually, processes_of
 
 # How many calls of each kind a supervisor makes that tells of everything, rounded up.
 CALLS = {"fdatasync": 26, "flock": 60, "clone,clone3,fork,vfork": 8, "fchmod": 12}
-SAMPLE = {"fdatasync": (2, 4, 6), "flock": (4,), "clone,clone3,fork,vfork": (1,)}
+SAMPLE = {"fdatasync": (2, 4), "clone,clone3,fork,vfork": (1,)}
 POINTS = [
     (syscall, number)
     for syscall, count in CALLS.items()
@@ -93,7 +93,7 @@ def test_a_supervisor_killed_at_a_system_call_loses_nothing_that_is_to_be_told(
     assert told.arrived == told.happened
 
 
-@pytest.mark.parametrize("error", ["EAGAIN", "ENOMEM"])
+@pytest.mark.parametrize("error", ["EAGAIN", "ENOMEM"] if ALL_POINTS else ["EAGAIN"])
 def test_what_no_process_can_be_made_for_waits_for_whoever_comes_next(telling: Cli, tmp_path: Path, error: str) -> None:
     """D6: the job goes its way; the target is forked by another call than the one that starts a sender."""
     python = wrapped_interpreter(tmp_path / "python", injected("clone3", 1, f"error={error}", every="+"))
