@@ -6,6 +6,7 @@ What is told is looked at where it arrives: by a program, by a web server, by a 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -119,7 +120,7 @@ class World:
 
     def receiver(self, kind: str) -> contextlib.AbstractContextManager[Receiver]:
         """Serve on the other side."""
-        return {"hook": self._program, "web": self._web, "mail": self._mail}[kind](self.box.hook(budget_ns=20 * SECOND))
+        return {"hook": self._program, "web": self._web, "mail": self._mail}[kind](self.box.hook(budget_ns=HOUR // 4))
 
     @contextlib.contextmanager
     def _program(self, hook: Notifier) -> Iterator[Receiver]:
@@ -141,12 +142,15 @@ class World:
         """Be a sender in the first place behind ``words``; return its status."""
         taken = take_place(self.box.store.root, (0,))
         assert taken is not None
-        argv = [*words, *sender_command("0")]
-        with taken_over(taken[1]) as place:
-            sender = subprocess.Popen(argv, stdin=place, env=sender_environment(self.box.store.root))
-        status = sender.wait(DEADLINE_S)
+        argv, environment = [*words, *sender_command("0")], sender_environment(self.box.store.root)
+        with subprocess.Popen(argv, stdin=taken[1], env=environment) as sender:
+            os.close(taken[1])
+            try:
+                sender.wait(DEADLINE_S)
+            finally:
+                sender.kill()
         self.box.finish()  # who traced it holds the place a moment longer
-        return status
+        return sender.returncode
 
     def delivery(self, job_id: str) -> Delivery:
         """Return what is recorded of the one thing to tell."""
@@ -169,13 +173,6 @@ class World:
         self.cli(*words)
         eventually(lambda: self.delivery(job_id).completed_at_ns is not None, " ".join(words))
         self.box.finish()
-
-
-@contextlib.contextmanager
-def taken_over(descriptor: int) -> Iterator[int]:
-    """Close a descriptor when somebody else has it."""
-    with open(descriptor, "rb") as file:
-        yield file.fileno()
 
 
 @pytest.fixture
