@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 CLAIM_LEASE_NS = 30_000_000_000
 _LONGEST_HOLD_NS = 5_000_000_000
 _OPEN = "status IN ('pending', 'delivering')"
-# Something is still to be told of what happened to the job before, to the same notifier; of one instant, the end of a
-# run comes first. What is older than the budget is over, so few rows are looked at, however many events a job has.
+# The order of the events of a job, whatever the clock said; a change has an event of the job and then one of its run,
+# and the end of a run is told before that of the job.
+_ORDER = "(SELECT 2 * sequence FROM state_events WHERE id = {0}.event_id) + 3 * ({0}.run_id IS NULL)"
+# Something is still to be told of what happened to the job before, to the same notifier. What is older than the budget
+# is over, so few rows are looked at, however many events a job has.
 _BEHIND = (
     "EXISTS (SELECT 1 FROM notification_deliveries AS e WHERE e.job_id = d.job_id AND e.notifier = d.notifier"
     " AND e.status IN ('pending', 'delivering')"
     " AND e.created_at_ns BETWEEN 2 * d.created_at_ns - d.deadline_ns AND d.created_at_ns"
-    " AND (e.created_at_ns, e.run_id IS NULL) < (d.created_at_ns, d.run_id IS NULL))"
+    f" AND {_ORDER.format('e')} < {_ORDER.format('d')})"
 )
 _HELD_UNTIL = f"d.created_at_ns + min({_LONGEST_HOLD_NS}, (d.deadline_ns - d.created_at_ns) / 4)"
 _DUE = (
