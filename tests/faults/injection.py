@@ -48,12 +48,13 @@ def traced(*syscalls: str, log: Path) -> list[str]:
     return [require_tool("strace"), "-DDD", "-qq", "-y", "-o", str(log), "-e", "trace=" + ",".join(syscalls), "--"]
 
 
-def with_threads(words: Sequence[str]) -> list[str]:
-    """``words`` of one of the above for a process and its threads, each counted by itself; not what it executes.
+def with_threads(words: Sequence[str], *, executes: bool) -> list[str]:
+    """``words`` of one of the above for a process and its threads, each counted by itself.
 
-    Other calls than those that are traced do not stop it, which a busy machine makes slow.
+    If the process executes nothing, it is stopped by those calls only that are traced; on a busy machine the others
+    take their time. Otherwise strace, which cannot do both, leaves alone what is executed.
     """
-    return [words[0], "-f", "-b", "execve", "--seccomp-bpf", *words[1:]]
+    return [words[0], "-f", *(("-b", "execve") if executes else ("--seccomp-bpf",)), *words[1:]]
 
 
 def interpreter(path: Path, script: str) -> Path:

@@ -195,7 +195,7 @@ def send_with(world: World, kind: str, fault: Sequence[str], number: int) -> Sen
     """Queue one thing to tell, send it with a fault, let somebody come by; for odd numbers, when it is too late."""
     with world.receiver(kind) as receiver:
         job_id = world.box.queue(receiver.notifier, events=EVENT)
-        status = world.send(with_threads(fault))
+        status = world.send(with_threads(fault, executes=kind == "hook"))
         before, told = world.delivery(job_id), receiver.received()
         if number % 2:
             world.let_the_budget_pass()
@@ -256,7 +256,7 @@ def test_no_call_of_a_sender_is_left_out(world: World, tmp_path: Path, kind: str
 
     with world.receiver(kind) as receiver:
         job_id = world.box.queue(receiver.notifier, events=EVENT)
-        assert world.send(with_threads(traced(*kinds, log=log))) == 0
+        assert world.send(with_threads(traced(*kinds, log=log), executes=kind == "hook")) == 0
 
     assert world.delivery(job_id).status == "succeeded"
     made = re.findall(r"^(\d+) +(\w+)\(", log.read_text(), re.MULTILINE)
