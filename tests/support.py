@@ -123,8 +123,13 @@ def eventually(condition: Callable[[], object], message: str = "", within: float
 
 def processes_of(state: Path) -> dict[int, str]:
     """Return the living processes whose environment names ``state``: PID and command line, ourselves excepted."""
+    return processes_with("JOBMAN_STATE_DIR", os.fsencode(state))
+
+
+def processes_with(name: str, value: bytes) -> dict[int, str]:
+    """Return the living processes that were started with a variable: PID and command line, ourselves excepted."""
     found = {}
-    wanted = b"JOBMAN_STATE_DIR=" + os.fsencode(state)
+    wanted = name.encode() + b"=" + value
     for pid in _pids():
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")

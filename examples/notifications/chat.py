@@ -1,12 +1,13 @@
 """Tell a chat what happened to a job: a hook for a notifier of the type command.
 
     chat.py slack       URL: an incoming web hook
-    chat.py ntfy        URL: a topic, such as https://ntfy.sh/my-jobs
+    chat.py ntfy        URL: a topic, such as https://ntfy.sh/jobs-of-xk7qv0
     chat.py telegram    URL: https://api.telegram.org/botTOKEN/sendMessage, CHAT: the ID of the chat
 
 The event comes on standard input. URL and CHAT are variables, so that both can be secrets of the configuration.
 """
 
+import html
 import json
 import os
 import sys
@@ -18,8 +19,9 @@ Body = tuple[bytes, dict[str, str]]
 
 
 def slack(line: str, _event: dict[str, Any]) -> Body:
-    """A web hook takes a JSON document with a text."""
-    return json.dumps({"text": line}).encode(), {"Content-Type": "application/json"}
+    """A web hook takes a JSON document with a text, in which three characters are markup."""
+    text = html.escape(line, quote=False)
+    return json.dumps({"text": text}).encode(), {"Content-Type": "application/json"}
 
 
 def ntfy(line: str, event: dict[str, Any]) -> Body:

@@ -5,4 +5,4 @@ PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}
 event=$(cat)
 name=$(printf '%s' "$event" | sed -n 's/.*"job_name":"\([^"]*\)".*/\1/p')
 job=$(printf '%s' "$event" | sed -n 's/.*"job_id":"\([^"]*\)".*/\1/p')
-exec notify-send "Jobman: $(printf '%s' "$JOBMAN_EVENT_TYPE" | tr _ ' ')" "${name:-$job}"
+exec notify-send -- "Jobman: $(printf '%s' "$JOBMAN_EVENT_TYPE" | tr _ ' ')" "${name:-$job}"

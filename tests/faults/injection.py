@@ -31,16 +31,30 @@ sys.exit(main())
 """
 
 
-def injected(syscall: str, number: int, fault: str = "signal=KILL", *, log: str = "/dev/null") -> list[str]:
-    """The words before a command that suffers ``fault`` at its ``number``-th ``syscall``; its children do not."""
+def injected(
+    syscall: str, number: int, fault: str = "signal=KILL", *, log: str = "/dev/null", every: str = ""
+) -> list[str]:
+    """The words before a command that suffers ``fault`` at its ``number``-th ``syscall``; its children do not.
+
+    With ``every`` ``"+"`` it suffers it at each one after that, too.
+    """
     strace = require_tool("strace")
-    inject = f"inject={syscall}:{fault}:when={number}"
+    inject = f"inject={syscall}:{fault}:when={number}{every}"
     return [strace, "-DDD", "-qq", "-o", log, "-e", f"trace={syscall}", "-e", inject, "--"]
 
 
 def traced(*syscalls: str, log: Path) -> list[str]:
     """The words before a command whose ``syscalls`` are written to ``log``; its children's are not."""
     return [require_tool("strace"), "-DDD", "-qq", "-y", "-o", str(log), "-e", "trace=" + ",".join(syscalls), "--"]
+
+
+def with_threads(words: Sequence[str], *, executes: bool) -> list[str]:
+    """``words`` of one of the above for a process and its threads, each counted by itself.
+
+    If the process executes nothing, it is stopped by those calls only that are traced; on a busy machine the others
+    take their time. Otherwise strace, which cannot do both, leaves alone what is executed.
+    """
+    return [words[0], "-f", *(("-b", "execve") if executes else ("--seccomp-bpf",)), *words[1:]]
 
 
 def interpreter(path: Path, script: str) -> Path:

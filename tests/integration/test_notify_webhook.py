@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import http.server
+import ipaddress
 import socket
 import threading
 import time
@@ -135,6 +136,17 @@ def test_a_name_that_resolves_to_a_private_address_is_refused(
     assert server.requests == []
 
 
+def test_only_addresses_of_the_open_internet_are_public() -> None:
+    inside = "10.0.0.1 127.0.0.1 0.0.0.0 169.254.169.254 100.64.0.1 240.0.0.1 255.255.255.255 224.0.0.1 ::1 :: fe80::1"
+    inside += (
+        " fd00::1 fec0::1 ff02::1 ::ffff:10.0.0.1 ::7f00:1 64:ff9b::7f00:1 2002:7f00:1:: 2002:a9fe:a9fe:: 2001:0:1::"
+    )
+    outside = "8.8.8.8 2606:4700::1111 ::ffff:8.8.8.8 2002:808:808::"
+
+    assert [text for text in inside.split() if network.is_public(ipaddress.ip_address(text))] == []
+    assert [text for text in outside.split() if not network.is_public(ipaddress.ip_address(text))] == []
+
+
 def test_the_address_that_was_looked_at_is_the_one_that_is_connected_to(
     server: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +180,12 @@ def test_a_redirect_is_followed_only_if_that_is_allowed_and_to_the_same_host(ser
     assert server.requests[-1].path == "/there"
     assert server.requests[-1].body == outgoing().body
 
-    for location in ("https://169.254.169.254/latest", f"http://localhost:{server.port}/", "https://127.0.0.1/"):
+    for location in (
+        "https://169.254.169.254/latest",
+        f"http://localhost:{server.port}/",
+        "https://127.0.0.1/",
+        "https://localhost/",
+    ):
         server.answers = [answer(302, Location=location)]
         result = webhook.send(target(server, follow_redirects=True), outgoing())
         assert (result.code, result.retryable) == (FailureCode.REJECTED, False)

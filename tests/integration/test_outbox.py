@@ -32,8 +32,9 @@ SPEC = plain_spec(
     notifiers=(HOOK, WEB),
 )
 US = ("ours", 0)
-# The hook's budget is 5 s, and the job is claimed after one.
+# The hook's budget is 5 s, and the job is claimed after one and ends after five; that waits for what was before.
 NOW = EPOCH_NS + 5 * SECOND_NS
+NO_LONGER_HELD = NOW + HOOK.budget_ns // 4
 SENT = (Result(), Verdict(DeliveryStatus.SUCCEEDED))
 
 
@@ -134,14 +135,48 @@ def test_the_oldest_that_is_ready_is_claimed_first_and_by_one_only(store: Store)
     commit_moves(store, *RUNNING, "end")
 
     [first] = claim(store)
-    others = claim(store, token=("theirs", 1), limit=9)
+    others = claim(store, NO_LONGER_HELD, token=("theirs", 1), limit=9)
 
     assert first.event_type == "job_started"
     assert len(others) == 3
     assert first not in others
-    assert claim(store, token=("third", 2), limit=9) == []
+    assert claim(store, NO_LONGER_HELD, token=("third", 2), limit=9) == []
     attempts = deliveries.load_attempts(store, EXAMPLE_JOB_ID)
     assert [(one.number, one.status) for one in attempts] == [(1, "delivering")] * 4
+
+
+def test_what_happened_later_is_told_later_to_each_notifier(store: Store) -> None:
+    """The end of a run and that of its job are events of one instant, the run's first."""
+    commit_moves(store, *RUNNING, "end")
+    result, verdict = SENT
+    order = []
+    while claimed := claim(store, NOW, limit=9):
+        order.append(sorted((one.event_type, one.notifier) for one in claimed))
+        assert not deliveries.has_due(store, NOW)
+        for one in claimed:
+            deliveries.complete(store, one, result=result, verdict=verdict, now_ns=NOW)
+
+    assert order == [
+        [("job_started", "hook"), ("job_succeeded", "web")],
+        [("run_succeeded", "hook")],
+        [("job_succeeded", "hook")],
+    ]
+
+
+@pytest.mark.parametrize("retried", [False, True], ids=["hangs", "is tried again"])
+def test_what_happened_later_does_not_wait_for_long(store: Store, *, retried: bool) -> None:
+    """A quarter of the hook's budget of 5 s, and 5 s at the most: what is late is better than what is lost."""
+    commit_moves(store, *RUNNING, "end")
+    first, _ = claim(store, limit=2)
+    if retried:
+        refused = Result(FailureCode.TIMEOUT, "no", retryable=True)
+        verdict = Verdict(DeliveryStatus.PENDING, NO_LONGER_HELD)
+        deliveries.complete(store, first, result=refused, verdict=verdict, now_ns=NOW)
+
+    assert deliveries.next_due_ns(store) == (first.deadline_ns if retried else NO_LONGER_HELD)
+    assert claim(store, NO_LONGER_HELD - 1, limit=9) == []
+    late = [one.event_type for one in claim(store, NO_LONGER_HELD, limit=9)]
+    assert sorted(late) == ["job_succeeded", "run_succeeded"]
 
 
 def test_an_attempt_of_a_dead_sender_is_taken_over_under_its_number(store: Store) -> None:

@@ -87,15 +87,18 @@ def notifier(stated: Block, name: str, flag: str = _FLAG) -> Notifier:
 
 
 def warnings(stated: Block) -> list[str]:
-    """Return what the notifiers say that can never come true, in words."""
-    made = (notifier(stated, name) for name in sorted(stated.get("notifiers", {})))
-    return [
-        f"notifiers.{one.name}: {one.retry.max_attempts} attempts take at least "
-        f"{format_duration(shortest_span_ns(one.retry))}, and the budget is {format_duration(one.budget_ns)}: "
-        "the last ones are never made"
-        for one in made
-        if outlasts_budget(one)
-    ]
+    """Return what of the notifiers is valid and can yet hardly be meant, in words."""
+    chosen = stated.get("notification", {}).get("notifiers", ())
+    found = []
+    for name, block in sorted(stated.get("notifiers", {}).items()):
+        if not block.get("events") and name not in chosen:
+            found.append(f"notifiers.{name}: without events it is told of nothing but what a job names ({_ON})")
+        made = notifier(stated, name)
+        if outlasts_budget(made):
+            takes, budget = format_duration(shortest_span_ns(made.retry)), format_duration(made.budget_ns)
+            attempts = f"{made.retry.max_attempts} attempts take at least {takes}, and the budget is {budget}"
+            found.append(f"notifiers.{name}: {attempts}: the last ones are never made")
+    return found
 
 
 def _event(word: str) -> NotifyEvent:

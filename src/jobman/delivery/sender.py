@@ -77,7 +77,9 @@ class Sender:
         Raises:
             JobmanError: the store cannot be used any more.
         """
-        self._take_over()
+        with self._gate:
+            deliveries.release_place(self._store, self._place, self._clock.wall_ns())
+            self._take_over()
         while True:
             try:
                 with self._gate:
@@ -88,24 +90,30 @@ class Sender:
                 if crowded:
                     self._call_for_help()
                 if not self._underway and not self._has_reason_to_stay():
-                    return
+                    # While this one lived nobody else looked at what others left that were killed.
+                    with self._gate:
+                        if not self._take_over():
+                            return
             except StoreBusyError:
                 pass  # it is tried again after a look at the results
             self._wait()
 
     # --- Taking ----------------------------------------------------------------------------------------------------
 
-    def _take_over(self) -> None:
-        """Free what dead senders hold: whose place can be locked is dead, and ours was somebody's before."""
-        with self._gate:
-            deliveries.release_place(self._store, self._place, self._clock.wall_ns())
-            for place in ANY:
+    def _take_over(self) -> bool:
+        """Free what dead senders hold, whose place can be locked; say whether there was anything."""
+        freed = False
+        for place in ANY:
+            try:
                 taken = None if place == self._place else take_place(self._store.root, (place,))
-                if taken is not None:
-                    try:
-                        deliveries.release_place(self._store, place, self._clock.wall_ns())
-                    finally:
-                        os.close(taken[1])
+            except OSError:
+                continue  # no descriptor is left, or no lock: the leases run out anyway
+            if taken is not None:
+                try:
+                    freed |= deliveries.release_place(self._store, place, self._clock.wall_ns())
+                finally:
+                    os.close(taken[1])
+        return freed
 
     def _claim(self) -> bool:
         """Claim as much as there are threads for; say whether there is more than that."""
@@ -118,8 +126,7 @@ class Sender:
             self._start(one, now_ns)
         if len(self._underway) < _AT_ONCE:
             return False
-        due_ns = deliveries.next_due_ns(self._store, without)
-        return due_ns is not None and due_ns <= now_ns
+        return deliveries.has_due(self._store, now_ns, without)
 
     def _start(self, claimed: Claimed, now_ns: int) -> None:
         notifier = self._notifier(claimed)
@@ -131,9 +138,13 @@ class Sender:
             deliveries.hand_back(self._store, claimed)
             return
         until_ns = self._clock.monotonic_ns() + left_ns + _OVERTIME_NS
-        self._underway[claimed.event_id, claimed.notifier] = Underway(claimed, notifier, until_ns)
         occasion = Occasion(left_ns / _SECOND_NS, now_ns, self._gate)
-        threading.Thread(target=self._attempt, args=(claimed, notifier, occasion), daemon=True).start()
+        try:
+            threading.Thread(target=self._attempt, args=(claimed, notifier, occasion), daemon=True).start()
+        except RuntimeError:  # the system has no room for another thread; it may have later
+            self._record(claimed, notifier, Result(FailureCode.INTERNAL, "no thread can be started", retryable=True))
+            return
+        self._underway[claimed.event_id, claimed.notifier] = Underway(claimed, notifier, until_ns)
 
     def _attempt(self, claimed: Claimed, notifier: Notifier, occasion: Occasion) -> None:
         said = json.loads(claimed.summary_json)

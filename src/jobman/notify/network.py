@@ -58,9 +58,11 @@ def _has_authorities() -> bool:
 
 def is_public(address: Address) -> bool:
     """Say whether an address is one of the open internet."""
-    mapped = getattr(address, "ipv4_mapped", None) or address
-    # Not only those that is_private names: a translated address (64:ff9b::/96) may lead back inside.
-    return bool(mapped.is_global and not mapped.is_multicast and not mapped.is_reserved)
+    inner = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address
+    # Not only those that is_private names: a translated address (64:ff9b::/96) may lead back inside, and what was the
+    # private range of a site (fec0::/10) counts as global since it was given up.
+    inside = getattr(address, "is_site_local", False)
+    return bool(inner.is_global and not inner.is_multicast and not inner.is_reserved and not inside)
 
 
 def resolve(host: str, port: int) -> list[str]:

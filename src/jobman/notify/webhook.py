@@ -100,8 +100,9 @@ def _post(client: httpx.Client, target: HttpTarget, outgoing: Outgoing, headers:
             if not (target.follow_redirects and response.status_code in _REDIRECTS and location):
                 return _judge(response, truncated=truncated, wall_ns=outgoing.wall_ns)
             elsewhere = url.join(location)
-            if (elsewhere.scheme, elsewhere.host) != (url.scheme, url.host):
-                text = f"it redirects to another host, {elsewhere.host or location[:100]}"
+            # Another port is another server, which the headers' secrets are none of the business of.
+            if (elsewhere.scheme, elsewhere.netloc) != (url.scheme, url.netloc):
+                text = f"it redirects to another host, {elsewhere.netloc.decode() or location[:100]}"
                 return _rejected(response, text, truncated=truncated)
             url = elsewhere
     return Result(FailureCode.REJECTED, f"more than {_MAX_REDIRECTS} redirects")

@@ -3,6 +3,9 @@
 A claim carries the token of the process that sends, the place that it occupies, and a lease. Whoever finds the place
 empty, or the lease run out, may claim the same attempt again: an event is sent at least once, and once more for each
 process that died between sending and recording.
+
+What happened later to a job is told later, to each notifier, as long as that costs little: it waits for what is still
+to be told of before, but not for long, so that no notifier that hangs and no retry keeps it from being told at all.
 """
 
 from __future__ import annotations
@@ -21,10 +24,24 @@ if TYPE_CHECKING:
     from jobman.store.connection import Row, Store
 
 CLAIM_LEASE_NS = 30_000_000_000
+_LONGEST_HOLD_NS = 5_000_000_000
 _OPEN = "status IN ('pending', 'delivering')"
+# The order of the events of a job, whatever the clock said; a change has an event of the job and then one of its run,
+# and the end of a run is told before that of the job.
+_ORDER = "(SELECT 2 * sequence FROM state_events WHERE id = {0}.event_id) + 3 * ({0}.run_id IS NULL)"
+# Something is still to be told of what happened to the job before, to the same notifier. What is older than the budget
+# is over, so few rows are looked at, however many events a job has.
+_BEHIND = (
+    "EXISTS (SELECT 1 FROM notification_deliveries AS e WHERE e.job_id = d.job_id AND e.notifier = d.notifier"
+    " AND e.status IN ('pending', 'delivering')"
+    " AND e.created_at_ns BETWEEN 2 * d.created_at_ns - d.deadline_ns AND d.created_at_ns"
+    f" AND {_ORDER.format('e')} < {_ORDER.format('d')})"
+)
+_HELD_UNTIL = f"d.created_at_ns + min({_LONGEST_HOLD_NS}, (d.deadline_ns - d.created_at_ns) / 4)"
 _DUE = (
-    f"{_OPEN} AND next_attempt_at_ns <= ?1 AND deadline_ns > ?1 AND (status = 'pending' OR claim_expires_at_ns <= ?1)"
-    " AND job_id NOT IN (SELECT value FROM json_each(?2))"
+    f"FROM notification_deliveries AS d WHERE {_OPEN} AND next_attempt_at_ns <= ?1 AND deadline_ns > ?1"
+    " AND (status = 'pending' OR claim_expires_at_ns <= ?1) AND job_id NOT IN (SELECT value FROM json_each(?2))"
+    f" AND ({_HELD_UNTIL} <= ?1 OR NOT {_BEHIND})"
 )
 _MINE = "event_id = ? AND notifier = ? AND claim_token = ? AND attempt_count = ? AND status = 'delivering'"
 _CLOSED = "next_attempt_at_ns = NULL, claim_token = NULL, claim_place = NULL, claim_expires_at_ns = NULL"
@@ -93,7 +110,7 @@ class Attempt(NamedTuple):
 
 
 def claim_due(store: Store, token: tuple[str, int], now_ns: int, *, limit: int, without: str = "[]") -> list[Claimed]:
-    """Claim the oldest deliveries that are ready, at most ``limit``.
+    """Claim the oldest deliveries that are ready, at most ``limit``; of one job in the order of its events.
 
     Args:
         store: the store.
@@ -102,12 +119,12 @@ def claim_due(store: Store, token: tuple[str, int], now_ns: int, *, limit: int, 
         limit: how many.
         without: a JSON list of jobs whose deliveries are left to others.
     """
-    if not store.execute(f"SELECT 1 FROM notification_deliveries WHERE {_DUE} LIMIT 1", (now_ns, without)):
+    if not has_due(store, now_ns, without):
         return []  # whoever has nothing to claim stands in no queue of writers
     with store.write():
         rows = store.execute(
             "SELECT event_id, notifier, attempt_count + (status = 'pending'), job_id, event_type, run_id, summary_json,"
-            f" occurred_at_ns, deadline_ns FROM notification_deliveries WHERE {_DUE}"
+            f" occurred_at_ns, deadline_ns {_DUE}"
             " ORDER BY next_attempt_at_ns, created_at_ns, event_id, notifier LIMIT ?3",
             (now_ns, without, limit),
         )
@@ -143,15 +160,16 @@ def renew_claims(store: Store, token: str, now_ns: int) -> None:
         )
 
 
-def release_place(store: Store, place: int, now_ns: int) -> None:
-    """End the leases of whoever occupied a place: its lock is ours now, so it is dead."""
+def release_place(store: Store, place: int, now_ns: int) -> bool:
+    """End the leases of whoever occupied a place: its lock is ours now, so it is dead; say whether it held any."""
     condition = "status IN ('pending', 'delivering') AND claim_place = ? AND claim_expires_at_ns > ?"
     if not store.execute(f"SELECT 1 FROM notification_deliveries WHERE {condition} LIMIT 1", (place, now_ns)):
-        return
+        return False
     with store.write():
         store.execute(
             f"UPDATE notification_deliveries SET claim_expires_at_ns = ? WHERE {condition}", (now_ns, place, now_ns)
         )
+    return True
 
 
 def complete(store: Store, claimed: Claimed, *, result: Result, verdict: Verdict, now_ns: int) -> bool:
@@ -242,10 +260,16 @@ def has_pending(store: Store, job_id: str) -> bool:
     return bool(store.execute(statement, (job_id,)))
 
 
+def has_due(store: Store, now_ns: int, without: str = "[]") -> bool:
+    """Say whether anything could be claimed now."""
+    return bool(store.execute(f"SELECT 1 {_DUE} LIMIT 1", (now_ns, without)))
+
+
 def next_due_ns(store: Store, without: str = "[]") -> int | None:
     """Return when the next pending delivery is ready or over, as a wall clock time; ``None`` if none is pending."""
+    ready = f"max(next_attempt_at_ns, CASE WHEN {_BEHIND} THEN {_HELD_UNTIL} ELSE 0 END)"
     rows = store.execute(
-        "SELECT min(min(next_attempt_at_ns, deadline_ns)) FROM notification_deliveries"
+        f"SELECT min(min({ready}, deadline_ns)) FROM notification_deliveries AS d"
         f" WHERE {_OPEN} AND status = 'pending' AND job_id NOT IN (SELECT value FROM json_each(?))",
         (without,),
     )

@@ -115,9 +115,18 @@ def test_a_choice_that_cannot_be_met_is_refused(names: list[str], events: list[s
 
 
 def test_retries_that_do_not_fit_into_their_budget_are_warned_of() -> None:
-    slow = STATED["notifiers"]["plain"] | {"retry": {"max_attempts": 6, "delay": "5s", "max_delay": "20s"}}
-    found = warnings({**STATED, "notifiers": {**STATED["notifiers"], "slow": slow}})
+    retry = {"max_attempts": 6, "delay": "5s", "max_delay": "20s"}
+    slow = STATED["notifiers"]["plain"] | {"events": ["job_failed"], "retry": retry}
+    found = warnings({"notifiers": {"hook": STATED["notifiers"]["hook"], "slow": slow}, "secrets": STATED["secrets"]})
     assert found == [
         "notifiers.hook: 4 attempts take at least 6s, and the budget is 5s: the last ones are never made",
         "notifiers.slow: 6 attempts take at least 1m15s, and the budget is 1m0s: the last ones are never made",
     ]
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_a_notifier_that_is_told_of_nothing_is_warned_of(*, chosen: bool) -> None:
+    plain = STATED["notifiers"]["plain"]
+    notification = {"notifiers": ["plain"], "events": ["job_failed"]} if chosen else {}
+    warned = "notifiers.plain: without events it is told of nothing but what a job names (--notify-on)"
+    assert warnings({"notifiers": {"plain": plain}, "notification": notification}) == ([] if chosen else [warned])
