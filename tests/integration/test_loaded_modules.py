@@ -1,6 +1,6 @@
 """What a command and a supervisor load, module by module, and keep: a newcomer costs every job (ADR 0016).
 
-Who adds a module to a list has measured it: ``make bench ROW=startup`` and ``ROW=waiting_memory``.
+Who adds a module to a list has measured it: ``make bench ROW=run`` and ``ROW=waiting_memory``.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def test_a_supervisor_that_waits_gives_back_what_its_start_left_free(cli: Cli, t
 
 
 STATUS = named("""
-    : __future__ _collections apsw errno fcntl
-    jobman: __main__ clock errors recovery values
+    : __future__ _collections apsw errno fcntl gc
+    jobman: __main__ clock errors private recovery values
     jobman.cli: app flags output parser redacting render
     jobman.cli.commands: _backend status
     jobman.cli.flags: status
@@ -106,13 +106,13 @@ STATUS = named("""
     jobman.store: binding connection jobs live_input migrations rows safety selectors transaction
 """)
 RUN = named("""
-    : __future__ _collections _json _sha2 _sha256 apsw errno fcntl itertools resource select
-    jobman: __main__ clock errors handshake signals values
+    : __future__ _collections _json _sha2 _sha256 apsw errno fcntl gc itertools resource select
+    jobman: __main__ clock errors handshake private signals values
     jobman.cli: app output parser values
     jobman.cli.commands: _spec _waits run
     jobman.cli.flags: run
     jobman.config: load paths
-    jobman.model: canonical events identity ids invariants scalars secrets spec spec_json state strict
+    jobman.model: canonical events identity ids invariants scalars secrets spec spec_json spec_rules state strict
     jobman.model: waits waits_json
     jobman.model.transitions: _change submission
     jobman.policy: limits
@@ -124,10 +124,10 @@ SUPERVISOR = named("""
     : __future__ _collections _collections_abc _ctypes _json _sha2 _sha256 _stat _struct apsw errno fcntl
     : gc genericpath google_crc32c google_crc32c.__config__ google_crc32c._checksum google_crc32c._crc32c
     : google_crc32c.cext itertools os posixpath resource select stat struct warnings
-    jobman: clock errors handshake signals values
+    jobman: clock errors handshake private signals values
     jobman.config: secrets
     jobman.logs: capture combined durable index layout runfiles scan
-    jobman.model: canonical events identity ids invariants scalars secrets spec spec_json state strict
+    jobman.model: canonical events identity ids invariants scalars secrets spec spec_json spec_rules state strict
     jobman.model: waits waits_json
     jobman.model.transitions: _change recovery running stopping submission
     jobman.policy: admission backoff classify completion conditions deadline decide ladder liveness
@@ -136,6 +136,6 @@ SUPERVISOR = named("""
     jobman.recovery: losing
     jobman.store: admissions binding claim commit conditions connection dependencies jobs live_input
     jobman.store: migrations outbox rows safety specs transaction
-    jobman.supervisor: admission commits conditions deliveries environment loop notes observe ownership
+    jobman.supervisor: admission commits conditions deliveries ending environment loop notes observe ownership
     jobman.supervisor: perform probes run stdin stop tree
 """)
