@@ -161,5 +161,7 @@ def test_a_job_is_submitted_even_if_nobody_can_be_told_its_id(cli: Cli) -> None:
         done = subprocess.run(words, cwd=cli.cwd, env=cli.environment, capture_output=True, check=False)
         assert (done.returncode, done.stdout) == (status, b""), redirection
         assert done.stderr.count(b"\n") == status
-        assert cli("wait", f"n{number}").out.endswith("\tsuccess\n")
+        job_id = cli("wait", f"n{number}").out.removesuffix("\tsuccess\n")
+        untold = f"standard output: no space left on device; job {job_id} was submitted and goes on: "
+        assert done.stderr.decode().startswith(untold if status else "")
         assert cli("logs", f"n{number}").out == "hello\n"

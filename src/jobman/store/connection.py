@@ -152,7 +152,7 @@ def translate(error: apsw.Error, path: str) -> StoreBusyError | StoreFailureErro
         return StoreBusyError(seconds=_BUSY_LIMIT_MS // 1000)
     if isinstance(error, apsw.NotADBError):
         return StoreForeignError(path=path, detail=str(error))
-    advice = ": jobman doctor examines it" if isinstance(error, apsw.CorruptError) else ""
+    advice = ": jobman doctor examines it" if isinstance(error, (apsw.CorruptError, apsw.IOError)) else ""
     return StoreFailureError(detail=f"{error}{advice}")
 
 

@@ -11,7 +11,14 @@ import os
 from jobman.cli.output import out
 from jobman.clock import SystemClock
 from jobman.config.paths import state_directory
-from jobman.errors import DetachedError, InterruptedClientError, UsageError, WorkingDirectoryError
+from jobman.errors import (
+    DetachedError,
+    InterruptedClientError,
+    OutputError,
+    UntoldError,
+    UsageError,
+    WorkingDirectoryError,
+)
 from jobman.service.launch import new_job_id, start
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
@@ -61,7 +68,12 @@ def _submit(candidate: Candidate, root: str, specification: Callable[[Store], Jo
     from jobman.store.connection import open_store
 
     store = open_store(root)
-    out(submit(store, candidate, specification(store), SystemClock()) + "\n")
+    job_id = submit(store, candidate, specification(store), SystemClock())
+    try:
+        out(f"{job_id}\n")
+    except OutputError as error:
+        # The only place left where its ID can be said.
+        raise UntoldError(job=job_id, **error.fields) from error
     return store
 
 
@@ -122,6 +134,8 @@ def _stay(store: Store, job_id: str) -> None:
             notices = attach(store, job_id, outlets, clock(), stdin=0)
     except InterruptedClientError:
         raise DetachedError(job=job_id) from None
+    except OutputError as error:
+        raise UntoldError(job=job_id, **error.fields) from error
     except BrokenPipeError:
         err(str(DetachedError(job=job_id)))
         raise
