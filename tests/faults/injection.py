@@ -19,7 +19,7 @@ import apsw
 from jobman import process
 from jobman.model.identity import Presence, ProcessIdentity
 from jobman.process import liveness
-from tests.support import DEADLINE_S, Cli, Result, eventually, installed_command, require_tool
+from tests.support import DEADLINE_S, Cli, Result, eventually, installed_command, processes_of, require_tool
 
 ALL_POINTS = os.environ.get("JOBMAN_FAULTS") == "all"
 DRIVER = """\
@@ -160,6 +160,19 @@ def outcomes(cli: Cli) -> dict[str, str]:
     """The outcome of every job, once each has one."""
     eventually(lambda: not cli("list", "--active", "--json", "--all").out.count('"id"'), "a job is stuck")
     return dict(rows(cli.state, "SELECT id, outcome FROM jobs"))
+
+
+def settled(cli: Cli) -> dict[str, str]:
+    """What became of the jobs once offers are past their deadline and somebody has looked; nothing else is left."""
+    cli("list")  # finishes a store that was being created
+    # A supervisor that has got its offer decides within moments; one that has not is gone with its client.
+    eventually(lambda: not processes_of(cli.state), f"{processes_of(cli.state)}")
+    expire_offers(cli.state)
+    found = outcomes(cli)
+    assert rows(cli.state, "SELECT id FROM jobs WHERE phase <> 'completed'") == []
+    assert_sound(cli.state)
+    assert left_in_run(cli.state) == set()
+    return found
 
 
 @contextmanager

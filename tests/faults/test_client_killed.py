@@ -12,17 +12,13 @@ import pytest
 from jobman.model.ids import is_id
 from tests.faults.injection import (
     ALL_POINTS,
-    assert_sound,
-    expire_offers,
     injected,
-    left_in_run,
-    outcomes,
-    rows,
     run_under,
+    settled,
     started,
     traced,
 )
-from tests.support import Cli, eventually, installed_command, processes_of
+from tests.support import Cli, eventually, installed_command
 
 # How many calls of each kind a client makes, rounded up; a test holds that none is left out.
 CALLS = {
@@ -54,19 +50,6 @@ POINTS = (
     else [(syscall, number) for syscall, numbers in SAMPLE.items() for number in numbers]
 )
 LINE = ("run", "--", "sh", "-c", "echo ran >> ran")
-
-
-def settled(cli: Cli) -> dict[str, str]:
-    """What became of the jobs once offers are past their deadline and somebody has looked; nothing else is left."""
-    cli("list")  # finishes a store that was being created
-    # A supervisor that has got its offer decides within moments; one that has not is gone with its client.
-    eventually(lambda: not processes_of(cli.state), f"{processes_of(cli.state)}")
-    expire_offers(cli.state)
-    found = outcomes(cli)
-    assert rows(cli.state, "SELECT id FROM jobs WHERE phase <> 'completed'") == []
-    assert_sound(cli.state)
-    assert left_in_run(cli.state) == set()
-    return found
 
 
 def runs_of(cli: Cli) -> int:

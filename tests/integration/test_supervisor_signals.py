@@ -240,9 +240,7 @@ def test_a_replaced_database_ends_supervisors_like_a_removed_one(cli: Cli) -> No
         (("--run-timeout", "1s"), overwrite),
     ],
 )
-def test_timeouts_are_enforced_without_a_store(
-    cli: Cli, flags: tuple[str, ...], lose: Callable[[Path], None]
-) -> None:
+def test_timeouts_are_enforced_without_a_store(cli: Cli, flags: tuple[str, ...], lose: Callable[[Path], None]) -> None:
     """D43: and the grace period, against a target that ignores SIGTERM; nor does a copy put in place abandon it."""
     job_id, target = started_target(cli, "trap '' TERM; while :; do sleep 0.02; done", *flags, "--stop-grace", "200ms")
     supervisor = supervisor_of(cli, job_id)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from stat import S_IMODE, S_ISDIR, S_ISLNK
+from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG
 
 from jobman.logs.layout import ACTIVE_MARKER
 from jobman.model.ids import is_id
 from jobman.recovery.leftovers import names_in
 from jobman.service.doctor.findings import Disk, Finding, Level, size_in_words
+from jobman.store.safety import DATABASE
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _OTHERS = 0o077
+_MODE = "has mode"
 _NAMED = 5
 _MEBIBYTE = 1 << 20
 _LARGE_WAL = 64 * _MEBIBYTE
@@ -42,26 +45,31 @@ _SHARED = frozenset(
 class Holdings(NamedTuple):
     """What a walk through the state directory has found.
 
-    ``strange`` are paths with what is wrong with each, ``marked`` the runs (job, number) with an ``.active``, and
-    ``logged`` the jobs that have a directory of logs.
+    ``strange`` are paths with what is wrong with each, ``marked`` the runs (job, number) with an ``.active``,
+    ``logged`` the jobs that have a directory of logs, and ``exposed`` paths of our own that let others in.
     """
 
     disk: Disk
     strange: tuple[str, ...]
     marked: tuple[tuple[str, int], ...]
     logged: tuple[str, ...]
+    exposed: tuple[str, ...] = ()
 
 
 def take_stock(root: str) -> Holdings:
     """Walk through the state directory; what vanishes meanwhile, or cannot be read, counts for nothing."""
-    sizes, strange, marked = {"store": 0, "wal": 0, "logs": 0, "backups": 0}, [], []
+    sizes = {"store": 0, "wal": 0, "logs": 0, "backups": 0}
+    strange, marked, exposed = [], [], []
     for path, status in _walk(root):
         relative = path[len(root) + 1 :]
         top, *rest = relative.split("/")
         wrong = _complaint(status)
         if wrong:
             strange.append(f"{relative} {wrong}")
-        kind = "store" if top.startswith("jobman.db") else top
+        # Nobody opens the files of the database but SQLite; opening a store has seen to their modes.
+        if wrong.startswith(_MODE) and not top.startswith(DATABASE):
+            exposed.append(relative)
+        kind = "store" if top.startswith(DATABASE) else top
         if kind in sizes and not S_ISDIR(status.st_mode):
             sizes[kind] += status.st_size
         if relative == "jobman.db-wal":
@@ -69,7 +77,8 @@ def take_stock(root: str) -> Holdings:
         if top == "logs" and len(rest) == 3 and rest[2] == ACTIVE_MARKER and is_id(rest[0]) and rest[1].isdecimal():
             marked.append((rest[0], int(rest[1])))
     logged = tuple(sorted(name for name in names_in(f"{root}/logs") if is_id(name)))
-    return Holdings(Disk(**sizes, free=_free(root)), tuple(sorted(strange)), tuple(sorted(marked)), logged)
+    disk = Disk(**sizes, free=_free(root))
+    return Holdings(disk, tuple(sorted(strange)), tuple(sorted(marked)), logged, tuple(sorted(exposed)))
 
 
 def judge_place(root: str, file_system: str) -> list[Finding]:
@@ -90,8 +99,28 @@ def judge_files(holdings: Holdings) -> list[Finding]:
     if not strange:
         return [Finding(Level.OK, "files", "all are yours alone")]
     more = f", and {len(strange) - _NAMED} more" if len(strange) > _NAMED else ""
-    advice = "make them your own, regular files without access for others (chmod -R go= DIRECTORY)"
+    advice = "jobman doctor --repair takes access from others (chmod go= FILE); only you can judge links and owners"
     return [Finding(Level.PROBLEM, "files", ", ".join(strange[:_NAMED]) + more, advice)]
+
+
+def make_private(path: str) -> int | None:
+    """Take access to a file or directory of ours from everybody else; return its mode before, ``None`` if it had none.
+
+    Raises:
+        OSError: it is a link, is gone, is not ours alone, or the file system refuses.
+    """
+    # Not by name: what is changed must be what was looked at.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid() or (S_ISREG(status.st_mode) and status.st_nlink > 1):
+            raise PermissionError(errno.EPERM, "it is not yours alone", path)
+        if not status.st_mode & _OTHERS:
+            return None
+        os.fchmod(descriptor, S_IMODE(status.st_mode) & ~_OTHERS)
+        return S_IMODE(status.st_mode)
+    finally:
+        os.close(descriptor)
 
 
 def judge_disk(disk: Disk) -> list[Finding]:
@@ -127,7 +156,7 @@ def _complaint(status: os.stat_result) -> str:
         return "is a link"
     if status.st_uid != os.geteuid():
         return f"belongs to user {status.st_uid}"
-    return f"has mode {S_IMODE(status.st_mode):04o}" if status.st_mode & _OTHERS else ""
+    return f"{_MODE} {S_IMODE(status.st_mode):04o}" if status.st_mode & _OTHERS else ""
 
 
 def _free(root: str) -> int:
