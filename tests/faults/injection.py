@@ -7,6 +7,8 @@ runs as a detached grandchild (``-DDD``): the traced process keeps its parent, i
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -173,6 +175,18 @@ def settled(cli: Cli) -> dict[str, str]:
     assert_sound(cli.state)
     assert left_in_run(cli.state) == set()
     return found
+
+
+# What an interpreter says of an interruption before it has come to our first line.
+_INTERPRETER = re.compile(
+    r"Fatal Python error|Failed checking if argv|\AKeyboardInterrupt$|/bin/jobman\", line \d+, in <module>"
+)
+
+
+def assert_interrupted(done: Result) -> None:
+    """A command that got SIGINT has done what it was to do, or says in one line that it has not."""
+    if not _INTERPRETER.search(done.err):  # the interpreter's own start-up, before any line of ours
+        assert (done.status, done.err) in {(0, ""), (-signal.SIGINT, ""), (1, "interrupted; jobs go on\n")}
 
 
 @contextmanager

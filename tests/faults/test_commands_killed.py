@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.injection import ALL_POINTS, assert_sound, injected, traced
+from tests.faults.injection import ALL_POINTS, assert_interrupted, assert_sound, injected, traced
 from tests.faults.scenarios import SCENARIOS, points
 from tests.support import Cli, eventually
 
@@ -53,6 +53,34 @@ def test_a_command_killed_at_a_system_call_can_be_given_again(cli: Cli, name: st
 
     assert done.status == -signal.SIGKILL or (ALL_POINTS and done.status == 0)
     assert_sound(cli.state)
+    scenario.settle(cli)
+    assert_sound(cli.state)
+
+
+# While it loads modules, reads, waits for the lock, writes, and answers.
+MOMENTS = [*(("openat", n) for n in range(1, 160, 12)), *((call, n) for call in CALLS for n in (1, 2, 3))]
+INTERRUPTED = [
+    (name, syscall, n)
+    for name in SCENARIOS
+    for syscall, n in MOMENTS
+    if syscall == "openat" or n <= SCENARIOS[name].calls.get(syscall, 0)
+]
+INTERRUPTED_SAMPLE = [
+    ("pause", "fdatasync", 2),
+    ("backup", "fdatasync", 1),
+    ("repair", "openat", 90),
+    ("first", "write", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "syscall", "number"), INTERRUPTED if ALL_POINTS else INTERRUPTED_SAMPLE)
+def test_an_interrupted_command_says_so_in_one_line(cli: Cli, name: str, syscall: str, number: int) -> None:
+    """A.0: Ctrl-C at any moment; nothing is half done."""
+    scenario = SCENARIOS[name]
+    scenario.prepare(cli)
+
+    assert_interrupted(scenario.run(cli, injected(syscall, number, "signal=INT")))
+
     scenario.settle(cli)
     assert_sound(cli.state)
 
