@@ -27,6 +27,10 @@ NOBODY = derived_id("doctor", "job", 1)
 def findings(report: str, level: str) -> list[str]:
     """The lines of a level in a report, which must begin as programs expect."""
     assert FIRST_LINE.match(report), report
+    # A note or a problem says what to do, in itself or behind a semicolon.
+    assert all(
+        "; " in line or "jobman" in line for line in report.splitlines()[1:] if line[:7] in {"note   ", "problem"}
+    )
     return [line[10:] for line in report.splitlines()[1:] if line.startswith(f"{level:<8}  ")]
 
 
