@@ -11,7 +11,9 @@ from tests.faults.scenarios import SCENARIOS, points
 from tests.support import Cli, eventually, processes_of
 
 WRITES = ("pwrite64", "write", "ftruncate", "fdatasync", "fsync")
-SAID = re.compile(r"no space left on device|database or disk is full|input/output error|disk i/o error", re.IGNORECASE)
+SAID = re.compile(
+    r"no space left on device|database or disk is full|input/output error|disk i/o error|full or broken", re.IGNORECASE
+)
 SAMPLE = [
     ("first", "pwrite64", 12),
     ("run", "pwrite64", 14),

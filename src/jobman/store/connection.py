@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _BUSY_SLEEP_MS = (2, 20)
 _BUSY_LIMIT_MS = 5_000
+_NO_INDEX = (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP, apsw.SQLITE_IOERR_SHMOPEN)
 
 
 class Store:
@@ -39,15 +40,17 @@ class Store:
     Attributes:
         root: its canonical path.
         lock: the queue of writers.
-        read_only: the file system forbids writing; only queries work.
+        read_only: nothing can be written; only queries work.
+        obstacle: what keeps a read-only one from being written to, said of its directory.
         has_queued: notifications were queued through this connection; whoever sees to it that they are sent, clears it.
     """
 
-    __slots__ = ("_connection", "_identity", "has_queued", "lock", "patience_ns", "read_only", "root")
+    __slots__ = ("_connection", "_identity", "has_queued", "lock", "obstacle", "patience_ns", "read_only", "root")
 
     def __init__(self, root: str, connection: apsw.Connection, *, read_only: bool) -> None:
         self.root = root
         self.read_only = read_only
+        self.obstacle = "is read-only"
         self.has_queued = False
         self._connection = connection
         self.lock = WriterLock(f"{root}/run/writer.lock")
@@ -117,10 +120,29 @@ def open_store(path: str) -> Store:
     except OSError as error:
         raise StateDirectoryError(path=root, detail=(error.strerror or str(error)).lower()) from error
     repair_sidecars(root)
-    store = Store(root, _connect(f"{root}/{DATABASE}"), read_only=False)
-    ensure_schema(store)
+    try:
+        store = Store(root, _connect(f"{root}/{DATABASE}"), read_only=False)
+        ensure_schema(store)
+    except StoreFailureError as error:
+        if not lacks_only_room(error.__cause__, root):
+            raise
+        try:
+            store = _open_read_only(root)
+        except StoreForeignError:
+            raise error from None  # it was being made
+        store.obstacle = "is on a disk that is full or broken"
     check_database_files(root)
     return store
+
+
+def lacks_only_room(error: BaseException | None, root: str) -> bool:
+    """Say whether SQLite failed to make its files beside a database that holds everything there is.
+
+    Nobody has it open then: as for one that is read-only, those files are not needed to look at it (field case 23).
+    """
+    database = f"{root}/{DATABASE}"
+    made = os.path.exists(database) and os.path.getsize(database) > 0
+    return made and getattr(error, "extendedresult", 0) in _NO_INDEX and not _is_behind(database)
 
 
 def open_existing(path: str) -> Store:
@@ -160,7 +182,7 @@ def _open_read_only(root: str) -> Store:
     database = f"{root}/{DATABASE}"
     if not os.path.exists(database):
         raise StateDirectoryError(path=root, detail="holds no store and cannot be written to")
-    if os.path.exists(f"{database}-wal"):
+    if _is_behind(database):
         detail = "the directory is read-only and the last writer left a -wal file that has to be merged first"
         raise StoreFileError(path=database, detail=detail)
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -209,6 +231,14 @@ def _create_database_file(path: str) -> None:
         return
     os.fchmod(descriptor, 0o600)  # a umask may take away even what the owner needs
     os.close(descriptor)
+
+
+def _is_behind(database: str) -> bool:
+    """Say whether the last writer left something that has to be merged first."""
+    try:
+        return os.lstat(f"{database}-wal").st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def _file_identity(path: str) -> tuple[int, int] | None:

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 import os
 
-from jobman.errors import BackupError, JobmanError, StateDirectoryError, StoreFileError, StoreForeignError
+from jobman.errors import (
+    BackupError,
+    JobmanError,
+    StateDirectoryError,
+    StoreBusyError,
+    StoreFailureError,
+    StoreFileError,
+    StoreForeignError,
+)
 from jobman.process.session import resource_limits
 from jobman.recovery.leftovers import names_in
 from jobman.service.doctor.files import judge_disk, judge_files, judge_place, take_stock
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
 
 _READ = "see that you may read and write it and its directory, and whether other files on that disk can be read"
 _OWN = "only regular files of yours with mode 0600 and a single name are opened"
+_ROOM = "look again when there is room on its disk and nobody else is writing for long"
 _RESTORE = "put a copy in its place: jobman doctor --backup made one, or see backups/"
 
 
@@ -89,8 +98,8 @@ def _judge_contents(report: Report, store: Store, clock: Clock, *, repair: bool)
             )
         holdings = take_stock(report.root)
         if store.read_only:
-            text = "it cannot be written to: jobs can be looked at, and none can be run"
-            advice = "give yourself the right to write to it, or choose another with JOBMAN_STATE_DIR"
+            text = f"it {store.obstacle}: jobs can be looked at, and none can be run"
+            advice = "make it possible to write to it, or choose another with JOBMAN_STATE_DIR"
             report = _add(report, Finding(Level.NOTE, "state directory", text, advice))
         alive, survivors = list_survivors(store)
         report = _add(
@@ -104,7 +113,8 @@ def _judge_contents(report: Report, store: Store, clock: Clock, *, repair: bool)
         return _with_files(report._replace(survivors=tuple(survivors)))
     except JobmanError as error:
         # What SQLite calls sound can still hold rows that contradict each other.
-        found = Finding(Level.PROBLEM, "database", str(error), _RESTORE)
+        advice = _ROOM if isinstance(error, (StoreFailureError, StoreBusyError)) else _RESTORE
+        found = Finding(Level.PROBLEM, "database", str(error), advice)
     except OSError as error:
         text = f"{error.filename or 'the system'}: {error.strerror}"
         found = Finding(Level.PROBLEM, "supervisors", text, "look again when the system has more room")

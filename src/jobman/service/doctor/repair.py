@@ -32,8 +32,8 @@ class Repairs(NamedTuple):
 def repair(store: Store, holdings: Holdings, clock: Clock) -> Repairs:
     """Complete jobs without an owner, remove files and markers of nobody, close files to others, merge the log."""
     if store.read_only:
-        text = "nothing: the state directory is read-only"
-        return Repairs((Finding(Level.PROBLEM, "repair", text, "give yourself the right to write to it"),))
+        text = f"nothing: the state directory {store.obstacle}"
+        return Repairs((Finding(Level.PROBLEM, "repair", text, "make it possible to write to it"),))
     # Before the owners: completing them removes what they left without a word of its own.
     reconciled = recovery.reconcile_all(store, clock)
     findings = []
