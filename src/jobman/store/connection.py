@@ -127,7 +127,7 @@ def open_store(path: str) -> Store:
         if not lacks_only_room(error.__cause__, root):
             raise
         try:
-            store = _open_read_only(root)
+            store = _open_unshared(root)
         except StoreForeignError:
             raise error from None  # it was being made
         store.obstacle = "is on a disk that is full or broken"
@@ -140,9 +140,9 @@ def lacks_only_room(error: BaseException | None, root: str) -> bool:
 
     Nobody has it open then: as for one that is read-only, those files are not needed to look at it (field case 23).
     """
-    database = f"{root}/{DATABASE}"
-    made = os.path.exists(database) and os.path.getsize(database) > 0
-    return made and getattr(error, "extendedresult", 0) in _NO_INDEX and not _is_behind(database)
+    if getattr(error, "extendedresult", 0) not in _NO_INDEX:
+        return False
+    return _size(f"{root}/{DATABASE}") > 0 and _size(f"{root}/{DATABASE}-wal") == 0
 
 
 def open_existing(path: str) -> Store:
@@ -182,11 +182,15 @@ def _open_read_only(root: str) -> Store:
     database = f"{root}/{DATABASE}"
     if not os.path.exists(database):
         raise StateDirectoryError(path=root, detail="holds no store and cannot be written to")
-    if _is_behind(database):
+    if os.path.exists(f"{database}-wal"):
         detail = "the directory is read-only and the last writer left a -wal file that has to be merged first"
         raise StoreFileError(path=database, detail=detail)
+    return _open_unshared(root)
+
+
+def _open_unshared(root: str) -> Store:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    store = Store(root, _connect(read_only_address(database), flags), read_only=True)
+    store = Store(root, _connect(read_only_address(f"{root}/{DATABASE}"), flags), read_only=True)
     ensure_schema(store)
     return store
 
@@ -233,12 +237,11 @@ def _create_database_file(path: str) -> None:
     os.close(descriptor)
 
 
-def _is_behind(database: str) -> bool:
-    """Say whether the last writer left something that has to be merged first."""
+def _size(path: str) -> int:
     try:
-        return os.lstat(f"{database}-wal").st_size > 0
+        return os.lstat(path).st_size
     except FileNotFoundError:
-        return False
+        return 0
 
 
 def _file_identity(path: str) -> tuple[int, int] | None:
