@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -57,7 +58,12 @@ def test_a_command_that_is_refused_a_write_says_so(
 @pytest.mark.parametrize("number", [2, 3])
 def test_output_that_cannot_be_passed_on_names_the_job(cli: Cli, number: int) -> None:
     """D2: its ID, or what its command writes; the job goes on."""
-    done = run_under(cli, injected("write", number, "error=ENOSPC"), "run", "--foreground", "--", "echo", "text")
+    # Its end would be passed on, by a write of its own.
+    never_ends, writer = os.pipe()
+    words = ("run", "--foreground", "--", "echo", "text")
+    done = run_under(cli, injected("write", number, "error=ENOSPC"), *words, stdin=never_ends)
+    os.close(never_ends)
+    os.close(writer)
     assert done.status == 1
     found = re.fullmatch(
         r"standard output: no space left on device; job (\S+) was submitted and goes on: .*\n", done.err
