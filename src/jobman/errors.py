@@ -326,6 +326,21 @@ class DetachedError(JobmanError):
     template = "detached; job {job} goes on: jobman logs --follow {job} shows its output, jobman cancel {job} ends it"
 
 
+class OutputError(JobmanError):
+    """Our own output cannot be written; fields: ``detail``."""
+
+    template = "standard output: {detail}"
+
+
+class UntoldError(JobmanError):
+    """A job was submitted, and what is to be printed of it cannot be; fields: ``job``, ``detail``."""
+
+    template = (
+        "standard output: {detail}; job {job} was submitted and goes on: "
+        "jobman logs --follow {job} shows its output, jobman cancel {job} ends it"
+    )
+
+
 class OutcomeError(JobmanError):
     """A job that was waited for did not succeed; fields: ``job``, ``outcome``."""
 

@@ -27,6 +27,10 @@ NOBODY = derived_id("doctor", "job", 1)
 def findings(report: str, level: str) -> list[str]:
     """The lines of a level in a report, which must begin as programs expect."""
     assert FIRST_LINE.match(report), report
+    # A note or a problem says what to do, in itself or behind a semicolon.
+    assert all(
+        "; " in line or "jobman" in line for line in report.splitlines()[1:] if line[:7] in {"note   ", "problem"}
+    )
     return [line[10:] for line in report.splitlines()[1:] if line.startswith(f"{level:<8}  ")]
 
 
@@ -129,15 +133,27 @@ def test_files_and_markers_of_nobody_are_removed_and_nothing_else(cli: Cli) -> N
 
 
 def test_modes_and_links_that_let_others_in_are_named(cli: Cli) -> None:
-    """D.4; field case 29."""
-    job_id = cli.finish("true")
+    """D.4; field case 29; what is ours is closed to others again, so that its readers take it."""
+    job_id = cli.finish("echo", "text")
     log = cli.state / "logs" / job_id / "1" / "stdout.log"
     log.chmod(0o644)
+    log.parent.parent.chmod(0o755)
     (cli.state / "logs" / "elsewhere").symlink_to("/tmp")
+    cli.refuses("logs", job_id, status=1, says="its mode lets others in")
     (found,) = problems(cli)
     assert f"logs/{job_id}/1/stdout.log has mode 0644" in found
     assert "logs/elsewhere is a link" in found
-    assert "chmod" in found
+    assert "jobman doctor --repair" in found
+    repaired = findings(cli("doctor", "--repair", status=1).out, "repaired")
+    assert any(f"logs/{job_id}/1/stdout.log from others, which had mode 0644" in line for line in repaired)
+    assert cli("logs", job_id).out == "text\n"
+    (found,) = problems(cli)
+    assert found.startswith("files: logs/elsewhere is a link; ")
+    # Of two names only one is below the state directory, and a link is followed by nobody.
+    os.link(log, cli.cwd / "second")
+    log.chmod(0o640)
+    assert any("it is not yours alone" in line for line in problems(cli, "--repair"))
+    assert stat.S_IMODE(log.stat().st_mode) == 0o640
     cli.state.chmod(0o755)
     (found,) = problems(cli)
     assert "chmod 700 makes it private" in found

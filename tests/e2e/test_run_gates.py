@@ -169,3 +169,15 @@ def test_a_job_in_the_middle_of_a_wait_can_be_cancelled(cli: Cli) -> None:
     detail = cli.json("show", job_id)
     assert (detail["summary"]["outcome"], detail["runs"]) == ("cancelled", [])
     eventually(lambda: not supervisor_pids(cli.state))
+
+
+def test_no_time_zone_moves_a_time_or_stops_a_command(cli: Cli) -> None:
+    """Field case 30: a time carries its zone, what is printed is UTC, and an hour that clocks skip or double is one."""
+    until = "2026-03-08T02:30:00-05:00"
+    plain = cli.finish("true", flags=("--wait-until", until))
+    printed = cli("list").out
+    for zone in ("America/New_York", "Pacific/Kiritimati", "Bogus", "/etc/passwd", ":"):
+        environment = cli.environment | {"TZ": zone}
+        assert cli("list", env=environment).out == printed
+        assert "2026-03-08T07:30:00Z" in cli("show", "--json", plain, env=environment).out
+    cli.refuses("run", "--wait-until", "2026-03-08T02:30:00", "--", "true", status=2)

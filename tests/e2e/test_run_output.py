@@ -152,6 +152,12 @@ def test_the_target_starts_with_default_signals(cli: Cli) -> None:
     assert cli("logs", job_id).out == f"y\n{128 + signal.SIGPIPE}\n"
 
 
+def test_no_thread_and_no_parent_takes_the_target_with_it(cli: Cli) -> None:
+    """Field case 1: a death signal is tied to the thread that started a process; a target has none."""
+    code = "import ctypes; n = ctypes.c_int(9); ctypes.CDLL(None).prctl(2, ctypes.byref(n)); print(n.value)"
+    assert cli("logs", cli.finish(sys.executable, "-c", code)).out == "0\n"
+
+
 def test_a_job_is_submitted_even_if_nobody_can_be_told_its_id(cli: Cli) -> None:
     """The traps for closed and failing outputs; the supervisor's pipes never take the place of a closed descriptor."""
     cases = {"<&- >&- 2>&-": 0, ">&-": 0, ">/dev/full": 1, "| true": 0}
@@ -161,5 +167,7 @@ def test_a_job_is_submitted_even_if_nobody_can_be_told_its_id(cli: Cli) -> None:
         done = subprocess.run(words, cwd=cli.cwd, env=cli.environment, capture_output=True, check=False)
         assert (done.returncode, done.stdout) == (status, b""), redirection
         assert done.stderr.count(b"\n") == status
-        assert cli("wait", f"n{number}").out.endswith("\tsuccess\n")
+        job_id = cli("wait", f"n{number}").out.removesuffix("\tsuccess\n")
+        untold = f"standard output: no space left on device; job {job_id} was submitted and goes on: "
+        assert done.stderr.decode().startswith(untold if status else "")
         assert cli("logs", f"n{number}").out == "hello\n"

@@ -108,8 +108,26 @@ def test_after_a_reboot_jobs_are_lost_and_nothing_is_signalled(cli: Cli, orphan:
     assert "supervisors: 2 job(s) without an owner were settled" in done.out
     for job_id in ("orphan", waiting):
         assert cli.json("status", job_id)["outcome"] == "lost"
+        assert cli.json("status", job_id)["reason"].startswith("the machine was restarted")
         cli("cancel", job_id)
         assert "survivors" not in cli.json("show", job_id)
     assert "released_at" in cli.json("show", "orphan")["admission"]
     assert _is_alive(orphan)
     os.kill(orphan, signal.SIGKILL)
+
+
+def test_an_owner_that_cannot_be_verified_is_left_alone_and_that_is_said(cli: Cli) -> None:
+    """Issue 5: of another PID namespace, and without its lock, nothing proves it dead."""
+    job_id = cli.run("sleep", "60")
+    cli.await_phase(job_id, "running")
+    (supervisor,) = supervisor_pids(cli.state)
+    rows(cli.state, "UPDATE supervisors SET pid_namespace = 'pid:[1]'")
+    (cli.state / "run" / f"{job_id}.lock").unlink()
+
+    for words in (("status", job_id), ("list",), ("doctor", "--repair"), ("doctor",)):
+        said = cli(*words).out
+    assert f"the supervisor (pid {supervisor}) of job {job_id} cannot be verified" in said
+    assert "look from where the job was submitted" in said
+    assert f"unverifiable, pid {supervisor}" in cli("show", job_id).out
+    assert cli.phase(job_id) == "running"
+    cli("cancel", "--wait", job_id)

@@ -7,6 +7,8 @@ runs as a detached grandchild (``-DDD``): the traced process keeps its parent, i
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,7 @@ import apsw
 from jobman import process
 from jobman.model.identity import Presence, ProcessIdentity
 from jobman.process import liveness
-from tests.support import DEADLINE_S, Cli, Result, eventually, installed_command, require_tool
+from tests.support import DEADLINE_S, Cli, Result, eventually, installed_command, processes_of, require_tool
 
 ALL_POINTS = os.environ.get("JOBMAN_FAULTS") == "all"
 DRIVER = """\
@@ -174,6 +176,33 @@ def outcomes(cli: Cli) -> dict[str, str]:
     """The outcome of every job, once each has one."""
     eventually(lambda: not cli("list", "--active", "--json", "--all").out.count('"id"'), "a job is stuck")
     return dict(rows(cli.state, "SELECT id, outcome FROM jobs"))
+
+
+def settled(cli: Cli) -> dict[str, str]:
+    """What became of the jobs once offers are past their deadline and somebody has looked; nothing else is left."""
+    cli("list")  # finishes a store that was being created
+    # A supervisor that has got its offer decides within moments; one that has not is gone with its client.
+    eventually(lambda: not processes_of(cli.state), f"{processes_of(cli.state)}")
+    expire_offers(cli.state)
+    found = outcomes(cli)
+    assert rows(cli.state, "SELECT id FROM jobs WHERE phase <> 'completed'") == []
+    assert_sound(cli.state)
+    assert left_in_run(cli.state) == set()
+    return found
+
+
+# What an interpreter says of an interruption before it has come to our first line.
+_INTERPRETER = re.compile(
+    r"Fatal Python error|Failed checking if argv|\AKeyboardInterrupt$|/bin/jobman\", line \d+, in <module>"
+)
+_INTERRUPTED = re.compile(r"\A([a-z ]+: )?interrupted; (jobs go|the job goes) on\n\Z")
+
+
+def assert_interrupted(done: Result) -> None:
+    """A command that got SIGINT has done what it was to do, or says in one line that it has not."""
+    if not _INTERPRETER.search(done.err):  # the interpreter's own start-up, before any line of ours
+        said = _INTERRUPTED.sub("interrupted", done.err)
+        assert (done.status, said) in {(0, ""), (-signal.SIGINT, ""), (1, "interrupted")}
 
 
 @contextmanager

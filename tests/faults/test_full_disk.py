@@ -17,6 +17,7 @@ from tests.support import (
     assert_no_process,
     eventually,
     installed_command,
+    processes_of,
     require_tool,
     supervisor_pids,
 )
@@ -48,7 +49,8 @@ def _fill(cli: Cli) -> Path:
 
     def empties_log() -> bool:
         rows(cli.state, "PRAGMA wal_checkpoint(TRUNCATE)")
-        return (cli.state / "jobman.db-wal").stat().st_size == 0
+        log = cli.state / "jobman.db-wal"
+        return not log.exists() or log.stat().st_size == 0
 
     eventually(empties_log)
     filler = cli.state.parent / "fill"
@@ -110,6 +112,25 @@ def test_a_result_that_could_not_be_written_is_written_when_there_is_room(small:
 
     assert small.wait(job_id) == "failure"
     assert small.json("show", job_id)["runs"][0]["exit"]["exit_code"] == 7
+
+
+def test_looks_work_on_a_full_disk_when_nobody_else_has_the_store_open(small: Cli) -> None:
+    """Field case 23: SQLite's files beside the database have no room; nobody is told that it is damaged."""
+    job_id = small.finish("echo", "text")
+    eventually(lambda: not processes_of(small.state))
+    filler = _fill(small)
+    for look in (("list",), ("status", job_id), ("show", job_id), ("logs", job_id), ("doctor",)):
+        assert small(*look).err == ""
+    assert small("logs", job_id).out == "text\n"
+    for words in (("run", "--", "true"), ("clean", "--all", "--force"), ("rerun", job_id)):
+        small.refuses(*words, status=1, says="is on a disk that is full or broken")
+    assert (
+        "repair: nothing: the state directory is on a disk that is full or broken; "
+        in small("doctor", "--repair", status=1).out
+    )
+    filler.unlink()
+    assert small("doctor", "--repair").out.startswith("healthy\t")
+    assert small.wait(small.run("true")) == "success"
 
 
 def test_output_that_fills_the_disk_ends_its_record_and_nothing_else(small: Cli) -> None:

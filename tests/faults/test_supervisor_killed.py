@@ -141,6 +141,26 @@ def test_a_supervisor_killed_at_a_system_call(cli: Cli, tmp_path: Path, syscall:
     assert cli.wait(cli.run("true")) == "success"
 
 
+ASKED = {"fdatasync": (1, 2, 4), "clone,clone3,fork,vfork": (1,), "write": (3,), "unlink,unlinkat": (1,)}
+ASKED_POINTS = (
+    POINTS[::3] if ALL_POINTS else [(syscall, number) for syscall, numbers in ASKED.items() for number in numbers]
+)
+
+
+@pytest.mark.parametrize(("syscall", "number"), ASKED_POINTS)
+def test_a_supervisor_asked_to_end_at_a_system_call(cli: Cli, tmp_path: Path, syscall: str, number: int) -> None:
+    """Field case 6, M26: SIGTERM in any window, between claim and start too, cancels the job or comes too late."""
+    python = wrapped_interpreter(tmp_path / "python", injected(syscall, number, "signal=TERM"))
+
+    done = run_with(cli, python, *FLAGS)
+
+    eventually(lambda: not processes_of(cli.state), f"{processes_of(cli.state)}")
+    ((outcome,),) = rows(cli.state, "SELECT outcome FROM jobs")
+    assert outcome in ({"submission_failed", None} if done.status else {"cancelled", "success"})
+    assert_sound(cli.state)
+    assert cli.wait(cli.run("true")) == "success"
+
+
 def test_no_call_of_a_supervisor_is_left_out(cli: Cli, tmp_path: Path) -> None:
     """The table above covers what a supervisor does; one that does more needs more points."""
     log = tmp_path / "log"

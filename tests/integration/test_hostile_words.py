@@ -49,6 +49,18 @@ HOSTILE = (
     *("../..", ".", "con.yml", "a=" * 100, "=", "==", ",", ",,", "a,b", "done"),
     *("twice", "good.yml", "broken.yml", str(2**63), str(-(2**63)), str(2**64), "1" + "0" * 400, "unlimited", "all"),
 )
+VARIABLES = (
+    *("JOBMAN_STATE_DIR", "JOBMAN_CONCURRENCY_MAX_ACTIVE_SLOTS", "JOBMAN_RETENTION_COMPLETED_METADATA_MAX_AGE"),
+    *("JOBMAN_RETENTION_COMPLETED_LOG_MAX_AGE", "JOBMAN_RETENTION_MAX_JOBS", "JOBMAN_RETENTION_MAX_RUNS_PER_JOB"),
+    *("JOBMAN_RETENTION_MAX_LOG_BYTES_PER_JOB", "JOBMAN_RETENTION_MAX_TOTAL_LOG_BYTES", "JOBMAN_NOTHING"),
+    *("JOBMAN_JOB_ID", "JOBMAN_RUN_ID", "JOBMAN_RUN_NUMBER", "JOBMAN_SUPERVISOR", "JOBMAN_EVENT_ID", "JOBMAN_SLOTS"),
+    *("XDG_CONFIG_HOME", "TZ", "LANG", "LC_ALL", "PATH", "TMPDIR", "COLUMNS", "TERM"),
+)
+PLAIN: tuple[Words, ...] = (
+    *(("list", "--show-runs"), ("status", "done"), ("show", "done", "--json"), ("logs", "done"), ("doctor",)),
+    *(("run", "--", "true"), ("rerun", "done"), ("clean",), ("config", "show", "--json"), ("config", "paths")),
+    *(("config", "validate"), ("config", "apply"), ("__complete", "status", ""), ("cancel", "done"), ("wait", "done")),
+)
 _ANY_STATUS = {("run",), ("wait",)}
 """With ``--exit-code`` they end as the command did."""
 _COMPLETE = (("__complete",), ("__complete_bare",))
@@ -73,6 +85,24 @@ class Author:
             words += ["--", *(self._text() for _ in range(self._few()))]
         begin = self.random.choice(_COMPLETE) if self.random.random() < 0.05 else ()
         return command, (*begin, *command.path, *words)
+
+    def environment(self) -> dict[str, str]:
+        """Return values for some of the variables that mean something to us; where a store may lie, below here."""
+        named = self.random.sample(VARIABLES, self._few())
+        values = {name: self._text().replace("\0", "") for name in named}
+        if "JOBMAN_STATE_DIR" in values:
+            values["JOBMAN_STATE_DIR"] = "below-" + values["JOBMAN_STATE_DIR"].replace("/", "_")[:50]
+        return values
+
+    def configuration(self) -> bytes:
+        """Return a configuration in which something was cut, doubled, or replaced by something else."""
+        content = bytearray(CONFIG.encode())
+        for _ in range(1 + self._few()):
+            start, size = self.random.randrange(len(content)), self.random.randrange(30)
+            found = bytes(content[start : start + size])
+            other = (b"", found * 2, self._text().encode("utf-8", "surrogateescape"), self.random.randbytes(4))
+            content[start : start + size] = self.random.choice(other)
+        return bytes(content)
 
     def _few(self) -> int:
         return self.random.choice((0, 1, 1, 1, 2, 3))
@@ -150,3 +180,34 @@ def test_nothing_that_is_typed_does_any_harm(jobman: InProcess) -> None:
     assert {path.name for path in Path(jobman.cli.cwd).iterdir() if not path.name.startswith("below-")} == {
         *("good.yml", "broken.yml", "con.yml")
     }
+
+
+def test_no_variable_does_any_harm(jobman: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D.1, K.7: one line and a known status, whatever the environment says."""
+    author = Author(SEED)
+    for number in range(LINES // 4):
+        words, values = author.random.choice(PLAIN), author.environment()
+        with monkeypatch.context() as changed:
+            for name, value in values.items():
+                changed.setenv(name, value)
+            done = jobman(*words)
+        where = f"line {number} of seed {SEED}: {values} {words}: {done}"
+        assert done.status in {0, 1, 2, 3}, where
+        assert done.status == 0 or words == ("doctor",) or (done.out, done.err.count("\n")) == ("", 1), where
+    assert jobman("doctor").out.startswith("healthy")
+
+
+def test_no_configuration_does_any_harm(jobman: InProcess) -> None:
+    """K: it is understood, or refused in one line before anything is stored."""
+    author = Author(SEED)
+    for number in range(LINES // 4):
+        words, content = author.random.choice(PLAIN), author.configuration()
+        (Path(jobman.cli.cwd) / "con.yml").write_bytes(content)
+        before = dump_at(jobman.state)
+        done = jobman(*words, "--config", "con.yml") if words[0] != "run" else jobman("run", "--config=con.yml", "true")
+        where = f"line {number} of seed {SEED}: {content!r} {words}: {done}"
+        assert done.status in {0, 1, 2, 5}, where
+        if done.status and words != ("doctor",):
+            assert (done.out, done.err.count("\n")) == ("", 1), where
+            assert dump_at(jobman.state) == before, where
+    assert jobman("doctor").out.startswith("healthy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,11 @@ def remove(state: Path) -> None:
     eventually(removed)
 
 
+def overwrite(state: Path) -> None:
+    """Let the database be the one of a store without that job, in the same file."""
+    rows(state, "PRAGMA foreign_keys=OFF; DELETE FROM jobs")
+
+
 def test_a_removed_state_directory_ends_supervisors_that_wait(cli: Cli) -> None:
     """D43: without a target at once; with one, when it has ended by itself."""
     first, target = started_target(cli, "while [ ! -e go ]; do sleep 0.02; done; : >ended")
@@ -226,13 +232,20 @@ def test_a_replaced_database_ends_supervisors_like_a_removed_one(cli: Cli) -> No
     assert "the database was removed or replaced" in (cli.state / "run" / f"{job_id}.log").read_text()
 
 
-@pytest.mark.parametrize("flags", [("--run-timeout", "1500ms"), ("--job-timeout", "1500ms")])
-def test_timeouts_are_enforced_without_a_store(cli: Cli, flags: tuple[str, ...]) -> None:
-    """D43: and the grace period, against a target that ignores SIGTERM."""
+@pytest.mark.parametrize(
+    ("flags", "lose"),
+    [
+        (("--run-timeout", "1500ms"), remove),
+        (("--job-timeout", "1500ms"), remove),
+        (("--run-timeout", "1s"), overwrite),
+    ],
+)
+def test_timeouts_are_enforced_without_a_store(cli: Cli, flags: tuple[str, ...], lose: Callable[[Path], None]) -> None:
+    """D43: and the grace period, against a target that ignores SIGTERM; nor does a copy put in place abandon it."""
     job_id, target = started_target(cli, "trap '' TERM; while :; do sleep 0.02; done", *flags, "--stop-grace", "200ms")
     supervisor = supervisor_of(cli, job_id)
 
-    remove(cli.state)
+    lose(cli.state)
 
     eventually(lambda: not is_running(supervisor))
     assert not is_running(target)

@@ -16,6 +16,7 @@ from jobman.cli import flags
 from jobman.cli.candidates import WORDS, candidates
 from jobman.cli.output import printable, write_bytes
 from jobman.cli.parser import Parser
+from jobman.errors import OutputError
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def answer(words: Sequence[str], *, described: bool) -> int:
         lines = [f":{WORDS}"]
     try:
         write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
-    except OSError:
+    except (OSError, OutputError):
         pass  # the shell did not wait
     return 0
 

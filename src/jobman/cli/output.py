@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from jobman.errors import OutputError
+
 
 def out(text: str) -> None:
     """Write text to standard output at once."""
@@ -48,9 +50,14 @@ def write_bytes(data: bytes) -> None:
 
     Raises:
         BrokenPipeError: the reader has gone.
-        OSError: the output cannot be written to.
+        OutputError: the output cannot be written to: a full disk, say.
     """
-    _write_all(1, data)
+    try:
+        _write_all(1, data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(detail=(error.strerror or str(error)).lower()) from error
 
 
 def write_error_bytes(data: bytes) -> None:

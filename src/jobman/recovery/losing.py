@@ -48,6 +48,7 @@ _EVIDENCE = {liveness.HELD: False, liveness.FREE: True}
 _NOTES_BYTES = 1 << 17
 _NOTE_CHARACTERS = 300
 _LOST = "its supervisor (pid {pid}) has ended without completing the job"
+_RESTARTED = "the machine was restarted, which ended its supervisor (pid {pid}); jobman rerun {job} submits it again"
 
 
 def settle(store: Store, snapshot: Snapshot, clock: Clock) -> bool:
@@ -173,7 +174,8 @@ def _judge(supervisor: Supervisor, *, lock_taken: bool | None) -> Verdict:
 
 def _assess(store: Store, snapshot: Snapshot, supervisor: Supervisor) -> Loss:
     run = snapshot.run
-    detail = _LOST.format(pid=supervisor.identity.pid)
+    said = _LOST if supervisor.identity.boot_id == process.boot_id() else _RESTARTED
+    detail = said.format(pid=supervisor.identity.pid, job=snapshot.job.id)
     noted = last_note(diagnostics_path(store.root, snapshot.job.id))
     detail += f"; its last note: {noted[:_NOTE_CHARACTERS]}" if noted else ""
     if run is None:

@@ -6,6 +6,7 @@ start-up path of ``jobman run``, hence few imports.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import sys
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 ACKNOWLEDGEMENT_TIMEOUT_MS = 32_000
+_NO_PROCESS = "no more processes can be started, by a limit of the user (ulimit -u) or of the system"
 # The database grows with each job, and its write-ahead log to 4 MiB before it is merged.
 _ROOM_TO_WRITE = 8 << 20
 
@@ -111,7 +113,8 @@ def start(job_id: str, root: str) -> Candidate:
     try:
         return Candidate(job_id, spawn_detached(argv, _environment(job_id, root)))
     except OSError as error:
-        raise LaunchError(detail=f"{sys.executable}: {(error.strerror or str(error)).lower()}") from error
+        reason = _NO_PROCESS if error.errno == errno.EAGAIN else (error.strerror or str(error)).lower()
+        raise LaunchError(detail=f"{sys.executable}: {reason}") from error
 
 
 def resolve_failure(store: Store, candidate: Candidate, error: HandshakeError) -> None:

@@ -92,7 +92,7 @@ def clean(store: Store, scope: Scope, clock: Clock) -> Totals:
         OSError: the file system refuses.
     """
     if store.read_only:
-        raise StoreFailureError(detail=f"{store.root} is read-only")  # before the first file is touched
+        raise StoreFailureError(detail=f"{store.root} {store.obstacle}")  # before the first file is touched
     _require_completed(store, scope)
     with CleaningLock(store.root, shared=False):
         _finish(store, unfinished_prunings(store))

@@ -10,7 +10,7 @@ import os
 from jobman.errors import BackupError
 from jobman.private import open_file
 from jobman.store.binding import apsw
-from jobman.store.connection import read_only_address
+from jobman.store.connection import lacks_only_room, read_only_address
 from jobman.store.safety import DATABASE, make_directories
 from jobman.values import TYPE_CHECKING, NamedTuple
 
@@ -54,7 +54,7 @@ def examine(root: str) -> Database:
         return Database(None, (str(error),), None, str(error))
     try:
         connection.execute("PRAGMA schema_version").fetchall()
-    except (apsw.CantOpenError, apsw.PermissionsError, apsw.BusyError) as error:
+    except (apsw.CantOpenError, apsw.PermissionsError, apsw.BusyError, apsw.IOError) as error:
         connection.close()
         return Database(None, (str(error),), None, str(error))
     except apsw.Error:
@@ -130,14 +130,32 @@ def completed_runs(store: Store, job_id: str) -> list[int]:
 def _reader(root: str) -> apsw.Connection:
     database = f"{root}/{DATABASE}"
     if os.access(root, os.W_OK):
-        connection = apsw.Connection(database, flags=apsw.SQLITE_OPEN_READONLY)
+        connection = _writable_reader(root, database)
     elif os.path.lexists(f"{database}-wal"):
         raise apsw.CantOpenError("the directory is read-only, and the last writer left a -wal file to be merged first")
     else:
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        connection = apsw.Connection(read_only_address(database), flags=flags)
+        connection = _unshared(database)
     connection.set_busy_timeout(_BUSY_WAIT_MS)
     return connection
+
+
+def _writable_reader(root: str, database: str) -> apsw.Connection:
+    connection = apsw.Connection(database, flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(_BUSY_WAIT_MS)
+    try:
+        connection.execute("PRAGMA schema_version").fetchall()
+    except apsw.IOError as error:
+        if lacks_only_room(error, root):
+            connection.close()
+            return _unshared(database)
+    except apsw.Error:
+        pass  # whoever looks is told again
+    return connection
+
+
+def _unshared(database: str) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(read_only_address(database), flags=flags)
 
 
 def _number(connection: apsw.Connection, statement: str) -> int | None:

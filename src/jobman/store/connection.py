@@ -37,6 +37,7 @@ _MERGE_PAGES = 1_000
 _RESTART_PAGES = 2_000
 _RESTART_PART = 200
 _RESTART_LIMIT_MS = 100
+_NO_INDEX = (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP, apsw.SQLITE_IOERR_SHMOPEN)
 
 
 class Store:
@@ -45,15 +46,17 @@ class Store:
     Attributes:
         root: its canonical path.
         lock: the queue of writers.
-        read_only: the file system forbids writing; only queries work.
+        read_only: nothing can be written; only queries work.
+        obstacle: what keeps a read-only one from being written to, said of its directory.
         has_queued: notifications were queued through this connection; whoever sees to it that they are sent, clears it.
     """
 
-    __slots__ = ("_connection", "_identity", "has_queued", "lock", "patience_ns", "read_only", "root")
+    __slots__ = ("_connection", "_identity", "has_queued", "lock", "obstacle", "patience_ns", "read_only", "root")
 
     def __init__(self, root: str, connection: apsw.Connection, *, read_only: bool) -> None:
         self.root = root
         self.read_only = read_only
+        self.obstacle = "is read-only"
         self.has_queued = False
         self._connection = connection
         self.lock = WriterLock(f"{root}/run/writer.lock")
@@ -135,7 +138,27 @@ def open_store(path: str, *, statements: int = _MANY_STATEMENTS) -> Store:
     except OSError as error:
         raise StateDirectoryError(path=root, detail=(error.strerror or str(error)).lower()) from error
     repair_sidecars(root)
-    return _accepted(Store(root, _connect(f"{root}/{DATABASE}", statements=statements), read_only=False))
+    try:
+        return _accepted(Store(root, _connect(f"{root}/{DATABASE}", statements=statements), read_only=False))
+    except StoreFailureError as error:
+        if not lacks_only_room(error.__cause__, root):
+            raise
+        try:
+            store = _open_unshared(root)
+        except StoreForeignError:
+            raise error from None  # it was being made
+        store.obstacle = "is on a disk that is full or broken"
+        return store
+
+
+def lacks_only_room(error: BaseException | None, root: str) -> bool:
+    """Say whether SQLite failed to make its files beside a database that holds everything there is.
+
+    Nobody has it open then: as for one that is read-only, those files are not needed to look at it (field case 23).
+    """
+    if getattr(error, "extendedresult", 0) not in _NO_INDEX:
+        return False
+    return _size(f"{root}/{DATABASE}") > 0 and _size(f"{root}/{DATABASE}-wal") == 0
 
 
 def open_existing(path: str) -> Store:
@@ -164,7 +187,7 @@ def translate(error: apsw.Error, path: str) -> StoreBusyError | StoreFailureErro
         return StoreBusyError(seconds=_BUSY_LIMIT_MS // 1000)
     if isinstance(error, apsw.NotADBError):
         return StoreForeignError(path=path, detail=str(error))
-    advice = ": jobman doctor examines it" if isinstance(error, apsw.CorruptError) else ""
+    advice = ": jobman doctor examines it" if isinstance(error, (apsw.CorruptError, apsw.IOError)) else ""
     return StoreFailureError(detail=f"{error}{advice}")
 
 
@@ -175,8 +198,12 @@ def _open_read_only(root: str) -> Store:
     if os.path.exists(f"{database}-wal"):
         detail = "the directory is read-only and the last writer left a -wal file that has to be merged first"
         raise StoreFileError(path=database, detail=detail)
+    return _open_unshared(root)
+
+
+def _open_unshared(root: str) -> Store:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    return _accepted(Store(root, _connect(read_only_address(database), flags), read_only=True))
+    return _accepted(Store(root, _connect(read_only_address(f"{root}/{DATABASE}"), flags), read_only=True))
 
 
 def _accepted(store: Store, pragmas: str = "") -> Store:
@@ -258,6 +285,13 @@ def _create_database_file(path: str) -> None:
         os.close(open_file(path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
     except FileExistsError:
         return
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _file_identity(path: str) -> tuple[int, int] | None:

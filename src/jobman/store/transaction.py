@@ -79,7 +79,7 @@ class Write:
     def __enter__(self) -> Store:
         store = self._store
         if store.read_only:
-            raise StoreFailureError(detail=f"{store.root} is read-only")
+            raise StoreFailureError(detail=f"{store.root} {store.obstacle}")
         self._outermost = not store.in_transaction()
         if not self._outermost:
             store.execute("SAVEPOINT nested")

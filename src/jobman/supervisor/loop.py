@@ -16,7 +16,14 @@ import jobman.recovery.losing  # see above
 import jobman.store.outbox  # noqa: F401  # see above: any commit may be something to tell
 from jobman import process, recovery
 from jobman.clock import SystemClock
-from jobman.errors import RevisionConflictError, StoreBusyError, StoreFailureError, StoreForeignError
+from jobman.errors import (
+    InvariantError,
+    JobNotFoundError,
+    RevisionConflictError,
+    StoreBusyError,
+    StoreFailureError,
+    StoreForeignError,
+)
 from jobman.policy.decide import decide
 from jobman.policy.observation import Act, Decision
 from jobman.store.jobs import has_open_deliveries
@@ -122,7 +129,15 @@ class Loop:
         except RevisionConflictError:
             self._woken = True
             self._performer.forget_intents()
-            self._observer.reload()
+            # Read within the next round, which knows what to do if that fails, and at once: the store works.
+            self._observer.distrust()
+            self._store_retry_ns = 0
+        except (JobNotFoundError, InvariantError) as error:
+            if self._observer.store_gone:
+                raise  # not the store's doing
+            # The database was overwritten in its place, by an older copy or by anything else (D43).
+            self._notes.note(f"store: {error}")
+            self._observer.store_gone = True
         except StoreBusyError as error:
             # It queued for as long as a target may go undrained; after a look at the pipes it queues again.
             self._note_refusal(error)

@@ -59,7 +59,9 @@ def test_a_message_that_nobody_can_hear_is_no_error() -> None:
 def test_a_reader_that_has_gone_and_a_full_disk_are_told_apart(call: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    code = "try:\n    {}\nexcept BrokenPipeError:\n    raise SystemExit(3)\nexcept OSError:\n    raise SystemExit(4)"
+    code = (
+        "try:\n    {}\nexcept BrokenPipeError:\n    raise SystemExit(3)\nexcept OutputError:\n    raise SystemExit(4)"
+    )
     assert in_a_child(code.format(call), stdout=writer).returncode == 3
     os.close(writer)
     with open("/dev/full", "wb") as full:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from jobman.cli.commands.run import apply_limits, await_outcome, submitted
+from jobman.cli.commands.run import announce, apply_limits, await_outcome, submitted
 from jobman.cli.flags import load as load_table
-from jobman.cli.output import tell
 from jobman.clock import SystemClock
 from jobman.errors import UsageError
 from jobman.values import TYPE_CHECKING
@@ -45,7 +44,7 @@ def _again(parsed: Parsed, selector: str) -> int:
         if problem := name_problem("--name", name):
             raise UsageError(detail=problem)
     store, job_id = submitted(parsed, lambda store: _specification(parsed, store, selector, name))
-    tell(job_id + "\n")
+    announce(job_id)
     return await_outcome(parsed, store, job_id) if parsed.value("wait") else 0
 
 

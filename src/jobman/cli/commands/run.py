@@ -11,7 +11,14 @@ import os
 from jobman.cli.output import tell
 from jobman.clock import SystemClock
 from jobman.config.paths import state_directory
-from jobman.errors import DetachedError, InterruptedClientError, UsageError, WorkingDirectoryError
+from jobman.errors import (
+    DetachedError,
+    InterruptedClientError,
+    OutputError,
+    UntoldError,
+    UsageError,
+    WorkingDirectoryError,
+)
 from jobman.service.launch import new_job_id, start
 
 TYPE_CHECKING = False  # typing costs 8 ms of start-up; checkers know this name
@@ -40,7 +47,7 @@ def run(parsed: Parsed) -> int:
         raise UsageError(detail="run --exit-code needs --wait or --foreground")
     directory = _absolute(parsed.value("cwd"))
     store, job_id = submitted(parsed, lambda store: _specification(parsed, store, directory))
-    heard = tell(job_id + "\n")
+    heard = announce(job_id)
     if parsed.value("foreground"):
         if not heard:
             raise DetachedError(job=job_id)
@@ -57,6 +64,15 @@ def submitted(parsed: Parsed, specification: Callable[[Store], JobSpec]) -> tupl
     except BaseException:
         candidate.abandon()
         raise
+
+
+def announce(job_id: str) -> bool:
+    """Print the ID of a submitted job; return whether anybody reads it."""
+    try:
+        return tell(f"{job_id}\n")
+    except OutputError as error:
+        # The only place left where its ID can be said.
+        raise UntoldError(job=job_id, **error.fields) from error
 
 
 def _submit(candidate: Candidate, root: str, specification: Callable[[Store], JobSpec]) -> Store:
@@ -126,6 +142,8 @@ def _stay(store: Store, job_id: str) -> None:
     except (InterruptedClientError, BrokenPipeError):
         # Whoever has read enough (head -1) does not know how the job ended, and neither do we: that is no success.
         raise DetachedError(job=job_id) from None
+    except OutputError as error:
+        raise UntoldError(job=job_id, **error.fields) from error
     for notice in notices:
         err(notice)
 

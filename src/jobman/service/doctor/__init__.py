@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import os
 
-from jobman.errors import BackupError, JobmanError, StateDirectoryError, StoreFileError
+from jobman.errors import (
+    BackupError,
+    JobmanError,
+    StateDirectoryError,
+    StoreBusyError,
+    StoreFailureError,
+    StoreFileError,
+    StoreForeignError,
+)
 from jobman.process.session import resource_limits
 from jobman.recovery.leftovers import names_in
 from jobman.service.doctor.files import judge_disk, judge_files, judge_place, take_stock
 from jobman.service.doctor.findings import Finding, Level, Report
-from jobman.service.doctor.machine import judge_machine
+from jobman.service.doctor.machine import judge_library, judge_machine
 from jobman.service.doctor.owners import judge_leftovers, judge_owners, list_diagnostics, list_survivors
 from jobman.service.doctor.repair import repair as repair_all
 from jobman.store.check import SOUND, back_up, examine, sqlite_version
@@ -27,6 +35,9 @@ if TYPE_CHECKING:
     from jobman.store.check import Database
     from jobman.store.connection import Store
 
+_READ = "see that you may read and write it and its directory, and whether other files on that disk can be read"
+_OWN = "only regular files of yours with mode 0600 and a single name are opened"
+_ROOM = "look again when there is room on its disk and nobody else is writing for long"
 _RESTORE = "put a copy in its place: jobman doctor --backup made one, or see backups/"
 
 
@@ -45,7 +56,7 @@ def diagnose(path: str, clock: Clock, *, backup: str = "", repair: bool = False)
     if backup and os.path.lexists(backup):
         raise BackupError(path=backup, detail="exists already: choose another name")
     limits = resource_limits()
-    machine = tuple(judge_machine(limits))
+    machine = (*judge_library(sqlite_version()), *judge_machine(limits))
     try:
         root = prepare_state_directory(path)
         check_database_files(root)
@@ -90,8 +101,9 @@ def _judge_contents(report: Report, store: Store, clock: Clock, *, repair: bool)
             )
         holdings = take_stock(report.root)
         if store.read_only:
-            text = "it cannot be written to: jobs can be looked at, and none can be run"
-            report = _add(report, Finding(Level.NOTE, "state directory", text))
+            text = f"it {store.obstacle}: jobs can be looked at, and none can be run"
+            advice = "make it possible to write to it, or choose another with JOBMAN_STATE_DIR"
+            report = _add(report, Finding(Level.NOTE, "state directory", text, advice))
         alive, survivors = list_survivors(store)
         report = _add(
             report,
@@ -104,9 +116,11 @@ def _judge_contents(report: Report, store: Store, clock: Clock, *, repair: bool)
         return _with_files(report._replace(survivors=tuple(survivors)))
     except JobmanError as error:
         # What SQLite calls sound can still hold rows that contradict each other.
-        found = Finding(Level.PROBLEM, "database", str(error), _RESTORE)
+        advice = _ROOM if isinstance(error, (StoreFailureError, StoreBusyError)) else _RESTORE
+        found = Finding(Level.PROBLEM, "database", str(error), advice)
     except OSError as error:
-        found = Finding(Level.PROBLEM, "supervisors", f"{error.filename or 'the system'}: {error.strerror}")
+        text = f"{error.filename or 'the system'}: {error.strerror}"
+        found = Finding(Level.PROBLEM, "supervisors", text, "look again when the system has more room")
     return _with_files(_add(report, found))
 
 
@@ -122,16 +136,18 @@ def _copied(report: Report, backup: str) -> Report:
         back_up(report.root, backup)
     except BackupError as error:
         text = f"{backup} was not made: {error.fields['detail']}"
-        return _add(report, Finding(Level.PROBLEM, "backup", text))
+        return _add(report, Finding(Level.PROBLEM, "backup", text, "choose another place for it"))
     damaged = report.database is not None and not report.database.is_sound()
     found = Finding(Level.OK, "backup", f"{backup} holds a copy")
     if damaged:
-        found = Finding(Level.NOTE, "backup", f"{backup} holds a copy as it is, damage included")
+        text = f"{backup} holds a copy as it is, damage included"
+        found = Finding(Level.NOTE, "backup", text, "sqlite3 with .recover reads what can be read of it")
     return _add(report, found)._replace(backup_path=backup)
 
 
 def _not_copied(backup: str) -> tuple[Finding, ...]:
-    return (Finding(Level.PROBLEM, "backup", f"{backup} was not made"),) if backup else ()
+    advice = "there was nothing that was safe to copy"
+    return (Finding(Level.PROBLEM, "backup", f"{backup} was not made", advice),) if backup else ()
 
 
 def _sound(database: Database | None) -> Finding:
@@ -146,14 +162,16 @@ def _sound(database: Database | None) -> Finding:
 def _damaged(database: Database | None) -> Finding:
     if database is None or database.unreadable:
         reason = "" if database is None else f": {database.unreadable}"
-        return Finding(Level.PROBLEM, "database", f"{DATABASE} cannot be read{reason}")
+        return Finding(Level.PROBLEM, "database", f"{DATABASE} cannot be read{reason}", _READ)
     complaints = "; ".join(database.integrity)
     return Finding(Level.PROBLEM, "database", f"{DATABASE} is damaged: {complaints}", _RESTORE)
 
 
 def _unsafe(error: JobmanError) -> Finding:
     topic = "state directory" if isinstance(error, StateDirectoryError) else "database"
-    return Finding(Level.PROBLEM, topic, str(error).removeprefix("open job manager: "))
+    # The other messages say what to do themselves.
+    advice = {StoreFileError: _OWN, StoreForeignError: _RESTORE}.get(type(error), "")
+    return Finding(Level.PROBLEM, topic, str(error).removeprefix("open job manager: "), advice)
 
 
 def _add(report: Report, *findings: Finding) -> Report:

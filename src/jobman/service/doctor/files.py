@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG
 
@@ -9,14 +10,15 @@ from jobman.logs.cleanup import CLAIMED, SUMMARY, is_log_file
 from jobman.logs.layout import ACTIVE_MARKER, INDEX
 from jobman.model.ids import is_id
 from jobman.recovery.leftovers import names_in
-from jobman.service.doctor.findings import Disk, Finding, Level, size_in_words
+from jobman.service.doctor.findings import Disk, Finding, Level, few, size_in_words
+from jobman.store.safety import DATABASE
 from jobman.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 _OTHERS = 0o077
-_NAMED = 5
+_MODE = "has mode"
 _MEBIBYTE = 1 << 20
 _LARGE_WAL = 64 * _MEBIBYTE
 _LITTLE_SPACE = 64 * _MEBIBYTE
@@ -44,7 +46,8 @@ class Holdings(NamedTuple):
     """What a walk through the state directory has found.
 
     ``strange`` are paths with what is wrong with each, ``marked`` the runs (job, number) with an ``.active``,
-    ``logged`` the jobs that have a directory of logs, and ``foreign`` what lies in these and is no log.
+    ``logged`` the jobs that have a directory of logs, ``foreign`` what lies in these and is no log, ``exposed`` paths
+    of our own that let others in.
     """
 
     disk: Disk
@@ -52,19 +55,23 @@ class Holdings(NamedTuple):
     marked: tuple[tuple[str, int], ...]
     logged: tuple[str, ...]
     foreign: tuple[str, ...] = ()
+    exposed: tuple[str, ...] = ()
 
 
 def take_stock(root: str) -> Holdings:
     """Walk through the state directory; what vanishes meanwhile, or cannot be read, counts for nothing."""
     sizes = {"store": 0, "wal": 0, "logs": 0, "backups": 0}
-    strange, marked, foreign = [], [], []
+    strange, marked, foreign, exposed = [], [], [], []
     for path, status in _walk(root):
         relative = path[len(root) + 1 :]
         top, *rest = relative.split("/")
         wrong = _complaint(status)
         if wrong:
             strange.append(f"{relative} {wrong}")
-        kind = "store" if top.startswith("jobman.db") else top
+        # Nobody opens the files of the database but SQLite; opening a store has seen to their modes.
+        if wrong.startswith(_MODE) and not top.startswith(DATABASE):
+            exposed.append(relative)
+        kind = "store" if top.startswith(DATABASE) else top
         if kind in sizes and not S_ISDIR(status.st_mode):
             sizes[kind] += status.st_size
         if relative == "jobman.db-wal":
@@ -75,7 +82,14 @@ def take_stock(root: str) -> Holdings:
             foreign.append(relative)
     logged = tuple(sorted(name for name in names_in(f"{root}/logs") if is_id(name)))
     disk = Disk(**sizes, free=_free(root))
-    return Holdings(disk, tuple(sorted(strange)), tuple(sorted(marked)), logged, tuple(sorted(foreign)))
+    return Holdings(
+        disk,
+        strange=tuple(sorted(strange)),
+        marked=tuple(sorted(marked)),
+        logged=logged,
+        foreign=tuple(sorted(foreign)),
+        exposed=tuple(sorted(exposed)),
+    )
 
 
 def judge_place(root: str, file_system: str) -> list[Finding]:
@@ -94,12 +108,32 @@ def judge_files(holdings: Holdings) -> list[Finding]:
     """Return what is to be said of modes and owners, and of what is not ours."""
     findings = []
     if holdings.strange:
-        advice = "make them your own, regular files of one name without access for others (chmod -R go= DIRECTORY)"
-        findings.append(Finding(Level.PROBLEM, "files", _few(holdings.strange), advice))
+        advice = "jobman doctor --repair takes access from others (chmod go= FILE); only you can judge links and owners"
+        findings.append(Finding(Level.PROBLEM, "files", few(holdings.strange), advice))
     if holdings.foreign:
-        text = f"no logs, and they keep logs from being cleaned: {_few(holdings.foreign)}"
+        text = f"no logs, and they keep logs from being cleaned: {few(holdings.foreign)}"
         findings.append(Finding(Level.PROBLEM, "files", text, "move them elsewhere"))
     return findings or [Finding(Level.OK, "files", "all are yours alone")]
+
+
+def make_private(path: str) -> int | None:
+    """Take access to a file or directory of ours from everybody else; return its mode before, ``None`` if it had none.
+
+    Raises:
+        OSError: it is a link, is gone, is not ours alone, or the file system refuses.
+    """
+    # Not by name: what is changed must be what was looked at.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid() or (S_ISREG(status.st_mode) and status.st_nlink > 1):
+            raise PermissionError(errno.EPERM, "it is not yours alone", path)
+        if not status.st_mode & _OTHERS:
+            return None
+        os.fchmod(descriptor, S_IMODE(status.st_mode) & ~_OTHERS)
+        return S_IMODE(status.st_mode)
+    finally:
+        os.close(descriptor)
 
 
 def judge_disk(disk: Disk) -> list[Finding]:
@@ -113,11 +147,6 @@ def judge_disk(disk: Disk) -> list[Finding]:
         text = f"the write-ahead log has grown to {size_in_words(disk.wal)}"
         findings.append(Finding(Level.NOTE, "disk", text, "jobman doctor --repair merges it"))
     return findings
-
-
-def _few(items: Sequence[str]) -> str:
-    more = f", and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
-    return ", ".join(items[:_NAMED]) + more
 
 
 def _is_log(run: str = "1", name: str = INDEX, *below: str) -> bool:
@@ -149,7 +178,7 @@ def _complaint(status: os.stat_result) -> str:
         return f"belongs to user {status.st_uid}"
     if S_ISREG(status.st_mode) and status.st_nlink > 1:
         return f"has {status.st_nlink} links"
-    return f"has mode {S_IMODE(status.st_mode):04o}" if status.st_mode & _OTHERS else ""
+    return f"{_MODE} {S_IMODE(status.st_mode):04o}" if status.st_mode & _OTHERS else ""
 
 
 def _free(root: str) -> int:

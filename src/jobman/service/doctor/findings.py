@@ -5,9 +5,13 @@ from __future__ import annotations
 from jobman.values import TYPE_CHECKING, NamedTuple, StrEnum
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobman.process import Member
     from jobman.process.session import Limits
     from jobman.store.check import Database
+
+_NAMED = 5
 
 
 class Level(StrEnum):
@@ -92,3 +96,9 @@ def size_in_words(count: int) -> str:
         size /= 1024
         del units[0]
     return f"{size:.0f} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"
+
+
+def few(items: Sequence[str]) -> str:
+    """Return the first of the items, and how many more there are."""
+    more = f", and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
+    return ", ".join(items[:_NAMED]) + more

@@ -15,12 +15,23 @@ if TYPE_CHECKING:
 _FEW_FILES = 64
 _FEW_PROCESSES = 32
 _TOPIC = "session"
+_SAFE_SQLITE = (3, 51, 3)
 
 
 def judge_machine(limits: Limits) -> list[Finding]:
     """Return what is to be said of the session and of the limits of the caller."""
     user = _user()
     return [judge_session(login_session(user), user), *judge_limits(limits, privileged=os.geteuid() == 0)]
+
+
+def judge_library(version: str) -> list[Finding]:
+    """Name a library whose write-ahead log two writers can damage (D.5); nothing is to be said of a newer one."""
+    numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())
+    if numbers >= _SAFE_SQLITE:
+        return []
+    needed = ".".join(str(number) for number in _SAFE_SQLITE)
+    text = f"SQLite {version} is in use, whose write-ahead log can be damaged by two that write at once"
+    return [Finding(Level.PROBLEM, "library", text, f"pip install --upgrade apsw brings {needed} or newer")]
 
 
 def judge_session(session: Session, user: str) -> Finding:
@@ -35,7 +46,8 @@ def judge_session(session: Session, user: str) -> Finding:
         text = f"jobs end with the last session of user {user}, whose manager ({unit}) they belong to"
         return Finding(Level.NOTE, _TOPIC, text, f"{linger} keeps it")
     if not unit.startswith("session-"):
-        return Finding(Level.NOTE, _TOPIC, f"jobs that are submitted from here end when {unit} is stopped")
+        advice = "submit from a login, or through systemd-run --user --scope, what is to outlive it"
+        return Finding(Level.NOTE, _TOPIC, f"jobs that are submitted from here end when {unit} is stopped", advice)
     if session.kills is False:
         return Finding(Level.OK, _TOPIC, "jobs outlive it: KillUserProcesses=no")
     sure = "ends" if session.kills else "may end"

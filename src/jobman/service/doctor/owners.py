@@ -7,7 +7,7 @@ from jobman.model.state import JobPhase
 from jobman.policy.liveness import Verdict
 from jobman.recovery.leftovers import abandoned_files, abandoned_markers
 from jobman.recovery.losing import last_note, survivors_of
-from jobman.service.doctor.findings import Finding, Level, Survivor
+from jobman.service.doctor.findings import Finding, Level, Survivor, few
 from jobman.service.survivors import survivors
 from jobman.store.check import lost_holders, unknown_jobs
 from jobman.store.jobs import count_active, load_snapshot
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from jobman.store.connection import Store
 
 _REPAIR = "jobman doctor --repair"
-_NAMED = 5
 
 
 def judge_owners(store: Store, clock: Clock) -> list[Finding]:
@@ -88,7 +87,7 @@ def judge_leftovers(store: Store, holdings: Holdings) -> list[Finding]:
         findings.append(Finding(Level.PROBLEM, "leftovers", text, f"{_REPAIR} removes it", job_id))
     unknown = unknown_jobs(store, holdings.logged)
     if unknown:
-        text = f"logs of jobs that the store does not know: {_few([f'logs/{job_id}' for job_id in unknown])}"
+        text = f"logs of jobs that the store does not know: {few([f'logs/{job_id}' for job_id in unknown])}"
         findings.append(Finding(Level.NOTE, "leftovers", text, "read them, then remove them by hand"))
     return findings or [Finding(Level.OK, "leftovers", "none")]
 
@@ -112,9 +111,4 @@ def _words_for(alive: Sequence[Member] | None) -> str:
 
 
 def _pids(members: Sequence[Member]) -> str:
-    return _few([f"pid {member.identity.pid} ({member.name})" for member in members])
-
-
-def _few(items: Sequence[str]) -> str:
-    more = f", and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
-    return ", ".join(items[:_NAMED]) + more
+    return few([f"pid {member.identity.pid} ({member.name})" for member in members])

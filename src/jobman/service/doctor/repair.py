@@ -7,6 +7,7 @@ import os
 from jobman import recovery
 from jobman.errors import JobmanError, StoreBusyError
 from jobman.recovery.leftovers import abandoned_files, abandoned_markers, close_marker
+from jobman.service.doctor.files import make_private
 from jobman.service.doctor.findings import Finding, Level
 from jobman.service.notify import Leftovers
 from jobman.store.check import merge_wal
@@ -29,10 +30,10 @@ class Repairs(NamedTuple):
 
 
 def repair(store: Store, holdings: Holdings, clock: Clock) -> Repairs:
-    """Complete jobs without an owner, remove files and markers of nobody, and merge the write-ahead log."""
+    """Complete jobs without an owner, remove files and markers of nobody, close files to others, merge the log."""
     if store.read_only:
-        text = "nothing: the state directory is read-only"
-        return Repairs((Finding(Level.PROBLEM, "repair", text, "give yourself the right to write to it"),))
+        text = f"nothing: the state directory {store.obstacle}"
+        return Repairs((Finding(Level.PROBLEM, "repair", text, "make it possible to write to it"),))
     # Before the owners: completing them removes what they left without a word of its own.
     reconciled = recovery.reconcile_all(store, clock)
     findings = []
@@ -40,6 +41,7 @@ def repair(store: Store, holdings: Holdings, clock: Clock) -> Repairs:
         findings.append(_done("supervisors", f"{reconciled} job(s) without an owner were settled"))
     findings += _remove_files(store)
     findings += _remove_markers(store, holdings)
+    findings += _close_to_others(store.root, holdings)
     merged, told = _merge(store)
     left = _send_notifications(store, clock)
     return Repairs((*findings, told, *left), reconciled, merged, bool(left))
@@ -84,6 +86,23 @@ def _remove_markers(store: Store, holdings: Holdings) -> list[Finding]:
     return findings
 
 
+def _close_to_others(root: str, holdings: Holdings) -> list[Finding]:
+    """Give files and directories of ours the mode that readers insist on; sorted, a directory before what it holds."""
+    findings = []
+    for name in holdings.exposed:
+        try:
+            before = make_private(f"{root}/{name}")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            findings.append(_refused(name, error, "made private"))
+        else:
+            if before is not None:
+                text = f"took access to {name} from others, which had mode {before:04o}: they may have read it"
+                findings.append(_done("files", text))
+    return findings
+
+
 def _merge(store: Store) -> tuple[bool, Finding]:
     try:
         merged = merge_wal(store)
@@ -99,6 +118,6 @@ def _done(topic: str, text: str, job_id: str = "") -> Finding:
     return Finding(Level.REPAIRED, topic, text, job_id=job_id)
 
 
-def _refused(name: str, error: Exception) -> Finding:
+def _refused(name: str, error: Exception, deed: str = "removed") -> Finding:
     reason = error.strerror if isinstance(error, OSError) else str(error)
-    return Finding(Level.PROBLEM, "leftovers", f"{name} cannot be removed: {reason}", "remove it by hand")
+    return Finding(Level.PROBLEM, "leftovers", f"{name} cannot be {deed}: {reason}", "see to it by hand")

@@ -7,7 +7,7 @@ import pytest
 from jobman.process.session import Limits, Session
 from jobman.service.doctor.files import Holdings, judge_disk, judge_files, judge_place
 from jobman.service.doctor.findings import Disk, Finding, Level, Report, size_in_words
-from jobman.service.doctor.machine import judge_limits, judge_session
+from jobman.service.doctor.machine import judge_library, judge_limits, judge_session
 
 GIB = 1 << 30
 
@@ -30,6 +30,16 @@ def test_whether_jobs_outlive_the_session(session: Session, level: Level, says: 
     found = judge_session(session, "ada")
     assert found.level == level
     assert says in f"{found.text}; {found.advice}"
+    assert bool(found.advice) == (level == Level.NOTE)
+
+
+@pytest.mark.parametrize(
+    ("version", "safe"), [("3.51.3", True), ("3.54.1", True), ("4.0", True), ("3.51.2", False), ("3.40.1", False)]
+)
+def test_a_library_that_can_damage_its_log_is_named(version: str, *, safe: bool) -> None:
+    found = judge_library(version)
+    assert [finding.level for finding in found] == ([] if safe else [Level.PROBLEM])
+    assert all("pip install --upgrade apsw" in finding.advice for finding in found)
 
 
 @pytest.mark.parametrize(
