@@ -78,7 +78,10 @@ KINDS: dict[str, Values] = {
     "run or all": Values((*_RUN.valid, "all"), (*_RUN.invalid, "latest"), _RUN.refused),
     "selector": _SELECTOR,
     "id": Values(("done",), ("", ID[:8], ID.upper(), f"{ID} ", ID.replace("0", "\u0660"), NOT_UTF_8), ((3, ID),)),
-    "signal": Values(("TERM", "sigterm", "RTMIN"), ("", "15", "SIG", "BOGUS", "TERM ", "SIG_DFL", NOT_UTF_8, HUGE)),
+    "signal": Values(
+        ("TERM", "sigterm", "RTMIN"),
+        ("", "15", "SIG", "BOGUS", "TERM ", "SIG_DFL", "\u017figterm", "s\u0131gint", NOT_UTF_8, HUGE),
+    ),
     "outcome requirement": Values(
         ("done=success", "done=success,failure"),
         ("", "done", "=success", "done=", "done=x", "done=success,", "done=Success", NOT_UTF_8),

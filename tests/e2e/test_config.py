@@ -67,14 +67,14 @@ def test_a_limit_that_run_has_read_holds_for_later_jobs_too(cli: Cli, file: Path
     cli.finish("true", flags=("--config", str(file), "--pool", "gpu"))
     cli.finish("true", flags=("--pool", "gpu", "--slots", "2"))
 
-    cli.refuses("run", "--pool", "gpu", "--slots", "3", *TRUE, status=5, says="3 slot(s) never fit into pool gpu")
+    cli.refuses("run", "--pool", "gpu", "--slots", "3", *TRUE, status=5, says="3 slots never fit into pool gpu")
 
 
 def test_apply_takes_away_what_is_not_stated(cli: Cli, file: Path) -> None:
     """D9."""
     file.write_text("concurrency: {max_active_slots: 2, pools: {gpu: 1}}\n")
     cli("config", "apply", "--config", str(file))
-    cli.refuses("run", "--slots", "3", *TRUE, status=5, says="3 slot(s) never fit into the store-wide limit")
+    cli.refuses("run", "--slots", "3", *TRUE, status=5, says="3 slots never fit into the store-wide limit")
 
     cli("config", "apply")
 
@@ -102,8 +102,8 @@ def test_a_limit_below_what_is_queued_is_refused_and_the_job_goes_on(cli: Cli, f
     cli.await_phase(wide, "queued")
     file.write_text("concurrency: {pools: {gpu: 1}}\n")
 
-    cli.refuses("config", "apply", "--config", str(file), status=5, says=f"1 slot(s) are too few (job {wide})")
-    cli.refuses("run", "--config", str(file), *TRUE, status=5, says=f"1 slot(s) are too few (job {wide})")
+    cli.refuses("config", "apply", "--config", str(file), status=5, says=f"1 slot would be too few (job {wide})")
+    cli.refuses("run", "--config", str(file), *TRUE, status=5, says=f"1 slot would be too few (job {wide})")
 
     cli("cancel", "--wait", held)
     assert cli.wait(wide) == "success"

@@ -169,7 +169,7 @@ def test_links_of_the_site_stay_in_it(page: Path) -> None:
             assert (ROOT / found if found.parts[0] == "examples" else DOCS / found).is_file(), target
 
 
-@pytest.mark.parametrize("target", ["demo", "shards", "test", "faults", "check", "bench", "docs", "reference"])
+@pytest.mark.parametrize("target", ["demo", "shards", "test", "faults", "fuzz", "check", "bench", "docs", "reference"])
 def test_every_target_for_developers_is_explained(target: str) -> None:
     assert f"\n{target}: " in (ROOT / "Makefile").read_text()
     assert f"\nmake {target} " in (ROOT / "CONTRIBUTING.md").read_text()

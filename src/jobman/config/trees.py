@@ -54,6 +54,9 @@ def plain(value: Value) -> object:
 
 
 def _scalar(value: Value) -> object:
+    if value.plain and value.tag == _TEXTS[0] and value.text.isascii() and value.text.isdigit():
+        # 08 is text, because no octal number has that digit, and 07 is none: neither is what it looks like.
+        return UNREADABLE
     if value.tag in _TEXTS:
         # A date is the text that was written: those who want a time read it themselves.
         return value.text

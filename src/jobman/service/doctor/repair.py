@@ -11,7 +11,7 @@ from jobman.service.doctor.findings import Finding, Level
 from jobman.service.notify import Leftovers
 from jobman.store.check import merge_wal
 from jobman.store.jobs import has_open_deliveries
-from jobman.values import TYPE_CHECKING, NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple, counted
 
 if TYPE_CHECKING:
     from jobman.clock import Clock
@@ -37,7 +37,7 @@ def repair(store: Store, holdings: Holdings, clock: Clock) -> Repairs:
     reconciled = recovery.reconcile_all(store, clock)
     findings = []
     if reconciled:
-        findings.append(_done("supervisors", f"{reconciled} job(s) without an owner were settled"))
+        findings.append(_done("supervisors", f"{counted(reconciled, 'job')} without an owner settled"))
     findings += _remove_files(store)
     findings += _remove_markers(store, holdings)
     merged, told = _merge(store)
