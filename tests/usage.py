@@ -133,7 +133,9 @@ FLAGS: dict[tuple[Path, str], Values] = {
     # An empty one keeps the old name.
     (("rerun",), "name"): Values(("", *_NAME.valid), _NAME.invalid[1:]),
     **{(("list",), name): _SOUGHT for name in ("name", "group", "tag")},
-    (("list",), "name-match"): Values(("a*", "[a-z]?", "", "[", "\\"), (NOT_UTF_8,)),
+    (("list",), "name-match"): Values(
+        ("a*", "[a-z]?", "", "[", "\\", "\u00fc" * 25_000), (NOT_UTF_8, "\u00fc" * 25_001)
+    ),
     (("list",), "limit"): Values(_INTEGER.valid, ("0", *_INTEGER.invalid)),
     (("logs",), "lines"): Values(("-1", "0", *_INTEGER.valid), _INTEGER.invalid),
     (("wait",), "exit-code"): Values(KINDS["bool"].valid, (("", "done"), *KINDS["bool"].invalid)),

@@ -246,6 +246,15 @@ def test_what_must_not_be_shown_is_shown_nowhere_but_in_the_logs(cli: Cli, file:
             assert "[REDACTED]" in out
             assert "1234" not in out.replace(job, "")
     assert cli.json("show", job)["specification"]["executable"] == "[REDACTED]"
+    for line in (("show", "sk"), ("list", "--name", "sk"), ("rerun", job)):
+        assert "1234" not in cli("__complete", *line).out.replace(job, "")
+    assert cli("__complete", "show", job).out == f"{job}\tsuccess\n:4\n"
+    for form in ((), ("--json",)):
+        assert "sk-77" not in cli("doctor", "--state-dir", "sk-77", *form).out
+    (cli.cwd / "sk-11").write_text("notifiers: {sk-12: {type: command, command: {command: [/x]}, budget: 1ms}}\n")
+    done = cli("config", "validate", "sk-11")
+    assert done.err.startswith("warning: notifiers.[REDACTED]: ")
+    assert "explicit\t[REDACTED]\n" in cli("config", "paths", "--config", "sk-11").out
     assert "[REDACTED]" in cli.refuses("status", "sk-99", status=3)
     assert "[REDACTED]" in cli.refuses("run", "--sk-99", *TRUE, status=2)
     # Broken, it hides what the built-in keys hide, and keeps nobody from working.
