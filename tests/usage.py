@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobman.cli.flags import Command, Flag
+from jobman.cli.flags import Command, Flag, Operand
 
 Path = tuple[str, ...]
 Words = tuple[str, ...]
@@ -75,6 +75,7 @@ KINDS: dict[str, Values] = {
         ("0", "4KiB", "1048576"), ("", "x", "-1", "1.5KiB", "4K", "0x10", "1_000", "8EiB", HUGE, *LOOK_ALIKE)
     ),
     "timestamp": _TIME,
+    "run": _RUN,
     "run or all": Values((*_RUN.valid, "all"), (*_RUN.invalid, "latest"), _RUN.refused),
     "selector": _SELECTOR,
     "id": Values(("done",), ("", ID[:8], ID.upper(), f"{ID} ", ID.replace("0", "\u0660"), NOT_UTF_8), ((3, ID),)),
@@ -143,6 +144,13 @@ FLAGS: dict[tuple[Path, str], Values] = {
     (("doctor",), "backup"): Values(("copy", "not/there/copy"), ("",), ((1, "."), (1, "good.yml"))),
 }
 
+# The same for operands, where the kind does not say it.
+OPERAND_VALUES: dict[str, Values] = {
+    "PATH": Values(("good.yml",), ("", "broken.yml", "wrong.yml"), ((1, "missing.yml"), (1, "."), (1, NOT_UTF_8))),
+    "NOTIFIER": Values(("desk",), _CONFIGURED),
+    "COMMAND": Values(("run",), ("", "runn", "run ", NOT_UTF_8)),
+}
+
 # What makes a command line complete; what is asked for has been done already or changes nothing.
 _OF_A_JOB = ("rerun", "status", "show", "logs", "wait", "cancel", "pause", "resume", "input")
 OPERANDS: dict[Path, Words] = {
@@ -185,6 +193,14 @@ def values_of(command: type[Command], flag: Flag) -> Values:
         lists = (",".join(words),) if flag.kind.repeated else ()
         return Values((*words, *lists), ("", words[0].upper(), f"{words[0]} ", f"{words[0]},", NOT_UTF_8))
     return KINDS[flag.kind.name]
+
+
+def operand_values(operand: Operand) -> Values:
+    """Return what an operand is given; KeyError tells that nobody has thought of it."""
+    if operand.kind.name == "choice":
+        words = operand.kind.words
+        return Values(words, ("", words[0].upper(), f"{words[0]} ", NOT_UTF_8))
+    return OPERAND_VALUES.get(operand.name) or KINDS[operand.kind.name]
 
 
 def flag_words(flag: Flag, value: str | Words) -> Words:

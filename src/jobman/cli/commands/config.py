@@ -64,6 +64,8 @@ def _validate(parsed: Parsed) -> None:
     path = parsed.operand("PATH")
     if path is not None and parsed.given("config"):
         raise UsageError(detail="config validate: PATH and --config exclude each other")
+    if path == "":
+        raise UsageError(detail="config validate: PATH is empty")
     configured = load(parsed.value("config") if path is None else path)
     _warn(configured)
     out(f"valid\t{configured.sources} sources\n")
