@@ -54,6 +54,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         b"a: !!str 5\n",
         b"%YAML 1.1\n---\na: 1\n...\n",
         b"retention: {a: !!tag:yaml.org,2002:map2b\n}\n",
+        b" ! a: !",
         # Found: a line that no editor but YAML ends, half a character, a mark within a line.
         b"a: 1 # c\rb: 2\n",
         b'a: "\\ud83d"\n',

@@ -123,6 +123,10 @@ def _check_shape(path: str, data: bytes) -> None:
 def _problem(event: yaml.Event, *, depth: int, nodes: int, documents: int) -> str:
     if getattr(event, "anchor", None) is not None:
         return "anchors and aliases are not allowed"
+    if getattr(event, "tag", None) == "!":
+        return (
+            "a tag without a name is not allowed"  # one parser reads text behind it, the other whatever it looks like
+        )
     if documents > 1:
         return "a second document begins here, and only one is allowed"
     if depth > MAX_DEPTH:

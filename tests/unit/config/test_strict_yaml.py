@@ -80,6 +80,8 @@ def test_what_yaml_calls_text_is_read(file: Path, encoding: str) -> None:
         ("a: &here 1\n", "1:4: anchors and aliases are not allowed"),
         ("a: &here {}\n", "1:4: anchors and aliases are not allowed"),
         ("a: 1\nb: *here\n", "2:4: anchors and aliases are not allowed"),
+        ("a: ! 07\n", "1:4: a tag without a name is not allowed"),
+        ("! a: 1\n", "1:1: a tag without a name is not allowed"),
         ("<<: {a: 1}\n", "1:1: merge keys are not allowed"),
         ("a:\n  <<: {b: 1}\n", "2:3: merge keys are not allowed"),
         ("a: 1\n---\nb: 2\n", "2:1: a second document begins here, and only one is allowed"),
