@@ -280,7 +280,7 @@ def test_show_paths_validate_and_schema_need_no_store(cli: Cli, file: Path) -> N
     assert origins["secrets.key"] == {}
     assert "job_specs" in json.loads(cli("config", "schema").out)["properties"]
     user.write_text("nonsense: 1\n")
-    cli.refuses("config", "show", status=2, says=f"{user}:1:11: nonsense: unknown key")
+    cli.refuses("config", "show", status=2, says=f"{user}:1:1: nonsense: unknown key")
     assert not cli.state.exists()
 
 

@@ -39,7 +39,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Value(NamedTuple):
-    """A node: its YAML tag, its scalar text, members or items, and where it stands (``file:line:column``)."""
+    """A node: its YAML tag, its scalar text, members or items; where it stands (``file:line:column``), and its key."""
 
     tag: str
     text: str
@@ -47,6 +47,7 @@ class Value(NamedTuple):
     items: tuple[Value, ...]
     where: str
     plain: bool
+    key: str = ""
 
 
 def read(path: str) -> Value:
@@ -180,4 +181,4 @@ def _members(path: str, node: yaml.MappingNode) -> Iterator[tuple[str, Value]]:
             raise InvalidConfigError(where=where, detail=f"the key {key.value!r} is given twice")
         seen.add(key.value)
         _check_text(where, key.value)
-        yield key.value, _converted(path, value)
+        yield key.value, _converted(path, value)._replace(key=where)

@@ -9,6 +9,7 @@ from jobman.values import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+KEY = "[key]"  # as pydantic says it
 _TAG = "tag:yaml.org,2002:"
 MAPPING = f"{_TAG}map"
 _SEQUENCE = f"{_TAG}seq"
@@ -75,8 +76,13 @@ def _is_decimal(text: str) -> bool:
 
 
 def place(tree: Value, path: tuple[str | int, ...]) -> str:
-    """Return where the value at ``path`` stands, or what encloses it if it does not stand anywhere."""
+    """Return where the value at ``path`` stands, or what encloses it if it does not stand anywhere.
+
+    A path that ends with `KEY` is that of the key itself.
+    """
     for part in path:
+        if part == KEY:
+            return tree.key or tree.where
         if isinstance(part, int):
             if part >= len(tree.items):
                 break
