@@ -90,11 +90,7 @@ def known(meant: object) -> object:
 
 def duration(data: bytes) -> None:
     """Durations, and that what is printed of them is read as the same again."""
-    text = text_of(data)
-    read = or_refused(lambda: parse_duration(text))
-    same(text, read, known(grammar.duration(text)))
-    if isinstance(read, int):
-        same(text, parse_duration(format_duration(read)), read)
+    _check_there_and_back(text_of(data), grammar.duration, parse_duration, format_duration)
 
 
 def size(data: bytes) -> None:
@@ -105,11 +101,16 @@ def size(data: bytes) -> None:
 
 def instant(data: bytes) -> None:
     """Times, and that what is printed of them is read as the same again."""
-    text = text_of(data)
-    read = or_refused(lambda: parse_timestamp(text))
-    same(text, read, known(grammar.instant(text)))
+    _check_there_and_back(text_of(data), grammar.instant, parse_timestamp, format_timestamp)
+
+
+def _check_there_and_back(
+    text: str, meaning: Callable[[str], int | None], parse: Callable[[str], int], show: Callable[[int], str]
+) -> None:
+    read = or_refused(lambda: parse(text))
+    same(text, read, known(meaning(text)))
     if isinstance(read, int):
-        same(text, parse_timestamp(format_timestamp(read)), read)
+        same(text, parse(show(read)), read)
 
 
 def numbers(data: bytes) -> None:
