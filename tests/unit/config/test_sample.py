@@ -74,11 +74,11 @@ def test_every_key_is_in_the_sample_and_on_the_page() -> None:
     assert [key for key in keys if not re.search(rf"`([a-z_]+\.)*{key}(\.[a-z_]+)*`", PAGE)] == []
 
 
-def paths_below(block: dict[str, Any], before: str = "") -> Iterator[str]:
+def paths_below(blocks: dict[str, Any], name: str, before: str) -> Iterator[str]:
     """Yield the keys of a block with those above them, ``stop.grace_period``, as far as they are not the user's."""
-    for key, value in block["properties"].items():
-        inner = json_schema()["$defs"].get(value.get("$ref", "").rpartition("/")[2])
-        yield from paths_below(inner, f"{before}{key}.") if inner else (f"{before}{key}",)
+    for key, value in blocks[name]["properties"].items():
+        inner = value.get("$ref", "").rpartition("/")[2]
+        yield from paths_below(blocks, inner, f"{before}{key}.") if inner else (f"{before}{key}",)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_every_key_has_a_row_in_its_section(section: str, definition: str, befor
     cells = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
     rows = set(re.findall("`([^`]*)`", " ".join(cells)))
 
-    paths = list(paths_below(json_schema()["$defs"][definition], before))
+    paths = list(paths_below(json_schema()["$defs"], definition, before))
     # A row may be of a whole block, such as an environment.
     assert [path for path in paths if not rows & {path, path.rpartition(".")[0]}] == []
 
