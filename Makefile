@@ -1,5 +1,6 @@
 # Each target makes its own virtual environment in .venv when there is none; Python >= 3.11, pip and make are enough.
-# PYTHON=/path/to/python chooses the interpreter, ROW=name one row of the benchmark, PLOT=1 its plots.
+# PYTHON=/path/to/python chooses the interpreter, ROW=name one row of the benchmark, PLOT=1 its plots, TARGETS=name what
+# is fuzzed.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,14 +9,18 @@ USE := $(VENV)/.installed
 DEVELOP := $(VENV)/.installed-dev
 DOCUMENT := $(VENV)/.installed-docs
 PLOTTING := $(VENV)/.installed-plot
+FUZZ := $(VENV)/.installed-fuzz
+TARGETS := duration size instant numbers words selector scalar document
+SECONDS := 60
 
-.PHONY: help demo shards test faults check bench docs reference clean
+.PHONY: help demo shards test faults fuzz check bench docs reference clean
 
 help:
 	@echo "make demo    run the two-step pipeline of examples/ and tell its story"
 	@echo "make shards  run the four analyses of examples/ that share a pool of two slots"
 	@echo "make test    make check, then every test, with coverage"
 	@echo "make faults  kill, interrupt and refuse at every system call of the fault tests; make test tries a sample"
+	@echo "make fuzz    look for texts that are read wrongly (TARGETS=name for one, SECONDS=600 for each)"
 	@echo "make check   linters, format, types, layers of imports"
 	@echo "make bench   measure, and compare with the budgets (ROW=name for one row, PLOT=1 for the plots of the documentation)"
 	@echo "make docs    build the site of the documentation into build/site"
@@ -38,6 +43,10 @@ $(PLOTTING): pyproject.toml .ci/venv
 	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[plot]'
 	@touch $(USE) $@
 
+$(FUZZ): pyproject.toml .ci/venv
+	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[fuzz]'
+	@touch $(USE) $@
+
 demo: $(USE)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/pipeline/run.sh
 
@@ -58,6 +67,9 @@ test: check
 
 faults: $(DEVELOP)
 	@JOBMAN_FAULTS=all $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal tests/faults
+
+fuzz: $(FUZZ)
+	@for target in $(TARGETS); do echo "$$target:"; $(BIN)/python -m fuzz $$target $(SECONDS) || exit; done
 
 ifdef PLOT
 bench: $(PLOTTING)

@@ -19,8 +19,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from docs import generate
+
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md", *sorted((ROOT / "docs" / "guide").glob("*.md")))
+DOCS = ROOT / "docs"
+# Generated pages have nothing to be typed.
+_FOUND = (page for part in (".", "guide", "reference") for page in sorted((DOCS / part).glob("*.md")))
+PAGES = (ROOT / "README.md", *(page for page in _FOUND if page.name not in generate.pages()))
 
 _FENCE = re.compile(r"^(?:<!-- ([^\n]*) -->\n)?```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Commands that only look. A reader types slower than a test, so these are given time to find what the page shows.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobman.cli.flags import Command, Flag
+from jobman.cli.flags import Command, Flag, Operand
 
 Path = tuple[str, ...]
 Words = tuple[str, ...]
@@ -75,10 +75,14 @@ KINDS: dict[str, Values] = {
         ("0", "4KiB", "1048576"), ("", "x", "-1", "1.5KiB", "4K", "0x10", "1_000", "8EiB", HUGE, *LOOK_ALIKE)
     ),
     "timestamp": _TIME,
+    "run": _RUN,
     "run or all": Values((*_RUN.valid, "all"), (*_RUN.invalid, "latest"), _RUN.refused),
     "selector": _SELECTOR,
     "id": Values(("done",), ("", ID[:8], ID.upper(), f"{ID} ", ID.replace("0", "\u0660"), NOT_UTF_8), ((3, ID),)),
-    "signal": Values(("TERM", "sigterm", "RTMIN"), ("", "15", "SIG", "BOGUS", "TERM ", "SIG_DFL", NOT_UTF_8, HUGE)),
+    "signal": Values(
+        ("TERM", "sigterm", "RTMIN"),
+        ("", "15", "SIG", "BOGUS", "TERM ", "SIG_DFL", "\u017figterm", "s\u0131gint", NOT_UTF_8, HUGE),
+    ),
     "outcome requirement": Values(
         ("done=success", "done=success,failure"),
         ("", "done", "=success", "done=", "done=x", "done=success,", "done=Success", NOT_UTF_8),
@@ -130,12 +134,21 @@ FLAGS: dict[tuple[Path, str], Values] = {
     # An empty one keeps the old name.
     (("rerun",), "name"): Values(("", *_NAME.valid), _NAME.invalid[1:]),
     **{(("list",), name): _SOUGHT for name in ("name", "group", "tag")},
-    (("list",), "name-match"): Values(("a*", "[a-z]?", "", "[", "\\"), (NOT_UTF_8,)),
+    (("list",), "name-match"): Values(
+        ("a*", "[a-z]?", "", "[", "\\", "\u00fc" * 25_000), (NOT_UTF_8, "\u00fc" * 25_001)
+    ),
     (("list",), "limit"): Values(_INTEGER.valid, ("0", *_INTEGER.invalid)),
     (("logs",), "lines"): Values(("-1", "0", *_INTEGER.valid), _INTEGER.invalid),
     (("wait",), "exit-code"): Values(KINDS["bool"].valid, (("", "done"), *KINDS["bool"].invalid)),
     (("clean",), "dry-run"): Values(("", "=true"), ("=false", *KINDS["bool"].invalid)),
     (("doctor",), "backup"): Values(("copy", "not/there/copy"), ("",), ((1, "."), (1, "good.yml"))),
+}
+
+# The same for operands, where the kind does not say it.
+OPERAND_VALUES: dict[str, Values] = {
+    "PATH": Values(("good.yml",), ("", "broken.yml", "wrong.yml"), ((1, "missing.yml"), (1, "."), (1, NOT_UTF_8))),
+    "NOTIFIER": Values(("desk",), _CONFIGURED),
+    "COMMAND": Values(("run",), ("", "runn", "run ", NOT_UTF_8)),
 }
 
 # What makes a command line complete; what is asked for has been done already or changes nothing.
@@ -180,6 +193,14 @@ def values_of(command: type[Command], flag: Flag) -> Values:
         lists = (",".join(words),) if flag.kind.repeated else ()
         return Values((*words, *lists), ("", words[0].upper(), f"{words[0]} ", f"{words[0]},", NOT_UTF_8))
     return KINDS[flag.kind.name]
+
+
+def operand_values(operand: Operand) -> Values:
+    """Return what an operand is given; KeyError tells that nobody has thought of it."""
+    if operand.kind.name == "choice":
+        words = operand.kind.words
+        return Values(words, ("", words[0].upper(), f"{words[0]} ", NOT_UTF_8))
+    return OPERAND_VALUES.get(operand.name) or KINDS[operand.kind.name]
 
 
 def flag_words(flag: Flag, value: str | Words) -> Words:

@@ -148,7 +148,7 @@ class UnknownPoolError(ConflictError):
 class TooManySlotsError(ConflictError):
     """A job asks for more slots than its limits could ever give; fields: ``slots``, ``scope``, ``capacity``."""
 
-    template = "{slots} slot(s) never fit into {scope} with its {capacity}"
+    template = "{slots} slots never fit into {scope} with its {capacity}"
 
 
 class NoRunYetError(ConflictError):
@@ -348,10 +348,10 @@ class OutcomeError(JobmanError):
 
 
 class WaitTimeoutError(JobmanError):
-    """``wait --timeout`` elapsed; fields: ``pending``."""
+    """``wait --timeout`` elapsed; fields: ``pending``, a number of jobs in words."""
 
     exit_status = 124
-    template = "wait timed out with {pending} job(s) not completed"
+    template = "wait timed out with {pending} not completed"
 
 
 class UnsupportedPlatformError(JobmanError):

@@ -7,7 +7,7 @@ type checkers are shown the originals. See ADR 0006.
 
 from __future__ import annotations
 
-__all__ = ["TYPE_CHECKING", "NamedTuple", "Protocol", "StrEnum"]
+__all__ = ["TYPE_CHECKING", "NamedTuple", "Protocol", "StrEnum", "counted"]
 
 TYPE_CHECKING = False  # what typing.TYPE_CHECKING is; checkers know the name
 if TYPE_CHECKING:
@@ -122,3 +122,8 @@ else:
 
         def __deepcopy__(self, _memo: object) -> StrEnum:
             return self
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with what it counts, in the plural if that is not one: ``1 job``, ``2 jobs``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

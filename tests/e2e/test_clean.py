@@ -115,7 +115,7 @@ def test_only_cleaning_by_policy_reads_the_configuration(cli: Cli) -> None:
     # No limit was put in force; and an age of its own counts alone (D11).
     cli("run", "--slots", "4", "--log-retention", "1d", "--wait", "--", "true")
     assert totals(cli, "--config", "policy.yml", "--force") == {"applied": True, "runs": 1, "jobs": 0}
-    cli.refuses("run", "--slots", "4", "--", "true", status=5, says="4 slot(s) never fit")
+    cli.refuses("run", "--slots", "4", "--", "true", status=5, says="4 slots never fit")
     assert cli("clean", "--force", env=environment).out.startswith("removed 1 runs, ")
     assert cli.has_no_job()
 

@@ -67,14 +67,14 @@ def test_a_limit_that_run_has_read_holds_for_later_jobs_too(cli: Cli, file: Path
     cli.finish("true", flags=("--config", str(file), "--pool", "gpu"))
     cli.finish("true", flags=("--pool", "gpu", "--slots", "2"))
 
-    cli.refuses("run", "--pool", "gpu", "--slots", "3", *TRUE, status=5, says="3 slot(s) never fit into pool gpu")
+    cli.refuses("run", "--pool", "gpu", "--slots", "3", *TRUE, status=5, says="3 slots never fit into pool gpu")
 
 
 def test_apply_takes_away_what_is_not_stated(cli: Cli, file: Path) -> None:
     """D9."""
     file.write_text("concurrency: {max_active_slots: 2, pools: {gpu: 1}}\n")
     cli("config", "apply", "--config", str(file))
-    cli.refuses("run", "--slots", "3", *TRUE, status=5, says="3 slot(s) never fit into the store-wide limit")
+    cli.refuses("run", "--slots", "3", *TRUE, status=5, says="3 slots never fit into the store-wide limit")
 
     cli("config", "apply")
 
@@ -102,8 +102,8 @@ def test_a_limit_below_what_is_queued_is_refused_and_the_job_goes_on(cli: Cli, f
     cli.await_phase(wide, "queued")
     file.write_text("concurrency: {pools: {gpu: 1}}\n")
 
-    cli.refuses("config", "apply", "--config", str(file), status=5, says=f"1 slot(s) are too few (job {wide})")
-    cli.refuses("run", "--config", str(file), *TRUE, status=5, says=f"1 slot(s) are too few (job {wide})")
+    cli.refuses("config", "apply", "--config", str(file), status=5, says=f"1 slot would be too few (job {wide})")
+    cli.refuses("run", "--config", str(file), *TRUE, status=5, says=f"1 slot would be too few (job {wide})")
 
     cli("cancel", "--wait", held)
     assert cli.wait(wide) == "success"
@@ -246,6 +246,15 @@ def test_what_must_not_be_shown_is_shown_nowhere_but_in_the_logs(cli: Cli, file:
             assert "[REDACTED]" in out
             assert "1234" not in out.replace(job, "")
     assert cli.json("show", job)["specification"]["executable"] == "[REDACTED]"
+    for line in (("show", "sk"), ("list", "--name", "sk"), ("rerun", job)):
+        assert "1234" not in cli("__complete", *line).out.replace(job, "")
+    assert cli("__complete", "show", job).out == f"{job}\tsuccess\n:4\n"
+    for form in ((), ("--json",)):
+        assert "sk-77" not in cli("doctor", "--state-dir", "sk-77", *form).out
+    (cli.cwd / "sk-11").write_text("notifiers: {sk-12: {type: command, command: {command: [/x]}, budget: 1ms}}\n")
+    done = cli("config", "validate", "sk-11")
+    assert done.err.startswith("warning: notifiers.[REDACTED]: ")
+    assert "explicit\t[REDACTED]\n" in cli("config", "paths", "--config", "sk-11").out
     assert "[REDACTED]" in cli.refuses("status", "sk-99", status=3)
     assert "[REDACTED]" in cli.refuses("run", "--sk-99", *TRUE, status=2)
     # Broken, it hides what the built-in keys hide, and keeps nobody from working.
@@ -271,7 +280,7 @@ def test_show_paths_validate_and_schema_need_no_store(cli: Cli, file: Path) -> N
     assert origins["secrets.key"] == {}
     assert "job_specs" in json.loads(cli("config", "schema").out)["properties"]
     user.write_text("nonsense: 1\n")
-    cli.refuses("config", "show", status=2, says=f"{user}:1:11: nonsense: unknown key")
+    cli.refuses("config", "show", status=2, says=f"{user}:1:1: nonsense: unknown key")
     assert not cli.state.exists()
 
 

@@ -14,6 +14,8 @@ import pytest
 from tests.blocks import PAGES, ROOT, Block, Shell, blocks_of, perform, shows, steps_of
 from tests.support import clean_environment, eventually, installed_command, supervisor_pids
 
+# What a test cannot do for a reader: install the package, show a page, train on GPUs, open a window on a desktop.
+NOT_RUN = ("$ pip install .\n", "$ man -M ", "$ jobman run --pool gpu --slots 2 -- ", "$ jobman notify test desktop\n")
 CONSOLE = [block for page in PAGES for block in blocks_of(page) if block.language == "console"]
 
 
@@ -54,10 +56,11 @@ def test_a_reader_gets_what_the_page_shows(page: Path, shell: Shell) -> None:
             follow(block, shell)
 
 
-def test_most_console_blocks_are_run() -> None:
+def test_all_console_blocks_are_run_but_for_a_few() -> None:
     run = [block for block in CONSOLE if block.mark.startswith("run")]
 
-    assert len(run) * 3 >= len(CONSOLE) * 2, [block.text for block in CONSOLE if block not in run]
+    assert [block.text for block in CONSOLE if block not in run and not block.text.startswith(NOT_RUN)] == []
+    assert len(run) * 3 >= len(CONSOLE) * 2
 
 
 def test_whatever_a_reader_types_stands_in_a_console_block() -> None:

@@ -246,4 +246,4 @@ def test_rows_that_refer_to_nothing_are_counted(cli: Cli) -> None:
     rows(cli.state, "PRAGMA foreign_keys=OFF; UPDATE admissions SET run_id = 'nobody'")
     done = cli("doctor", status=1)
     assert done.out.partition("\n")[0].endswith("\tforeign_keys=1")
-    assert "refer to something that is not there" in findings(done.out, "problem")[0]
+    assert "1 row referring to something that is not there" in findings(done.out, "problem")[0]

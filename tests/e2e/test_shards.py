@@ -98,7 +98,7 @@ def test_the_example_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
-    assert "3 slot(s) never fit into pool analysis with its 2\nexit status 5\n" in done.stdout
+    assert "3 slots never fit into pool analysis with its 2\nexit status 5\n" in done.stdout
     assert "there is no pool 'rendering'" in done.stdout
     assert "==> run 1 <==\nthe server is busy\n==> run 2 <==\nshard 2: 20 (slot " in done.stdout
     assert done.stdout.endswith("No process is left. Everything was as told.\n")

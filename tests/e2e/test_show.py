@@ -83,6 +83,12 @@ def test_the_runs_of_a_job_are_a_table(cli: Cli) -> None:
         assert [*cells[:3], cells[5]] == [str(number), "completed", "failure", "available"]
         assert all(TIME.fullmatch(cell) for cell in cells[3:5])
 
+    # A.6: what somebody has removed by hand is not there any more, whatever was recorded of it.
+    (cli.state / "logs" / job_id / "1" / "stdout.log").unlink()
+    table = cli("show", job_id).out.partition("\n\n")[2].splitlines()
+    assert [line.split()[-1] for line in table] == ["LOGS", "unavailable", "available"]
+    assert [fields_of(cli("show", "run", job_id, run).out)["Logs"] for run in "12"] == ["unavailable", "available"]
+
 
 def test_a_running_job_names_its_supervisor_and_holds_its_slot(cli: Cli) -> None:
     job_id = cli.run("sh", "-c", HELD)

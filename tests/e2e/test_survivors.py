@@ -105,7 +105,7 @@ def test_after_a_reboot_jobs_are_lost_and_nothing_is_signalled(cli: Cli, orphan:
 
     done = cli("doctor", "--repair")
 
-    assert "supervisors: 2 job(s) without an owner were settled" in done.out
+    assert "supervisors: 2 jobs without an owner settled" in done.out
     for job_id in ("orphan", waiting):
         assert cli.json("status", job_id)["outcome"] == "lost"
         assert cli.json("status", job_id)["reason"].startswith("the machine was restarted")

@@ -92,7 +92,7 @@ def test_a_timeout_has_a_status_of_its_own_and_leaves_the_job_alone(cli: Cli) ->
     done = cli("wait", "--timeout", "300ms", slow, quick, status=124)
     assert time.monotonic() - began >= 0.3
     assert done.out == f"{quick}\tsuccess\n"
-    assert done.err == "wait timed out with 1 job(s) not completed\n"
+    assert done.err == "wait timed out with 1 job not completed\n"
     assert cli("wait", "--timeout", "0", slow, status=124).out == ""
     assert cli.phase(slow) == "running"
     release(cli, "slow")

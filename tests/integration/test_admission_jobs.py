@@ -225,8 +225,8 @@ def test_the_store_wide_limit_is_shared_by_all_pools(ring: Ring) -> None:
     ("flags", "says"),
     [
         (("--pool", "nowhere"), "there is no pool 'nowhere'"),
-        (("--pool", "gpu", "--slots", "3"), "3 slot(s) never fit into pool gpu with its 2"),
-        (("--slots", "5"), "5 slot(s) never fit into the store-wide limit with its 4"),
+        (("--pool", "gpu", "--slots", "3"), "3 slots never fit into pool gpu with its 2"),
+        (("--slots", "5"), "5 slots never fit into the store-wide limit with its 4"),
     ],
 )
 def test_what_could_never_fit_is_refused_and_nothing_is_stored(ring: Ring, flags: tuple[str, ...], says: str) -> None:

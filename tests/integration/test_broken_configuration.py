@@ -16,6 +16,7 @@ CONTENTS = {
     "list.yml": b"- broken\n",
     "type.yml": b"concurrency: {max_active_slots: yes}\n",
     "key.yml": b"concurency: {}\n",
+    "lines.yml": b'"a\\nb\\e[1m": 1\n',
     "pattern.yml": b"redaction: {patterns: ['(']}\n",
     "bytes.yml": b"\xff\xfe\0",
     "deep.yml": b"a: " + b"[" * 10_000,

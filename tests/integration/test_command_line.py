@@ -11,10 +11,23 @@ import pytest
 
 from jobman.cli import flags
 from jobman.cli.flags import Command, Flag
+from jobman.cli.parser import parse
 from tests.in_process import InProcess
 from tests.stores import dump_at
 from tests.support import Cli, assert_no_process
-from tests.usage import CONFIG, NEED_CONFIG, NEED_NO_STORE, STATUSES, Words, command_line, flag_words, values_of
+from tests.usage import (
+    CONFIG,
+    ID,
+    NEED_CONFIG,
+    NEED_NO_STORE,
+    OPERANDS,
+    STATUSES,
+    Words,
+    command_line,
+    flag_words,
+    operand_values,
+    values_of,
+)
 
 EVERY: list[type[Command]] = [flags.Root, *flags.tables()]
 # These say what to run, in the place of a target.
@@ -97,6 +110,55 @@ def test_what_a_flag_does_not_take_is_refused_and_changes_nothing(prepared: InPr
     wrong += prepared.complaints(*unknown, status=2, says="unknown flag --no-such-flag")
     assert not wrong, "\n".join(wrong)
     assert everything(prepared) == before
+
+
+@each_command
+def test_operands_that_are_not_taken_are_refused_and_change_nothing(
+    prepared: InProcess, command: type[Command]
+) -> None:
+    """Each with each kind of what it does not take; one too few, and one too many."""
+    before, wrong, given = everything(prepared), [], OPERANDS.get(command.path, ())
+    for place, operand in enumerate(command.operands):
+        values = operand_values(operand)
+        for status, value in (*((2, value) for value in values.invalid), *values.refused):
+            if isinstance(value, str):
+                words = (*command.path, *given[:place], value, *given[place + 1 :])
+                wrong += prepared.complaints(*words, status=status)
+    if given:
+        wrong += prepared.complaints(*command.path, *given[:-1], status=2, says=" arg(s), received ")
+    if not (command.operands and command.operands[-1].repeated):
+        wrong += prepared.complaints(*command.path, *given, "more", "of", "them", status=2)
+    assert not wrong, "\n".join(wrong)
+    assert everything(prepared) == before
+
+
+@each_command
+def test_a_flag_means_the_same_however_it_is_written_and_the_last_of_two_wins(command: type[Command]) -> None:
+    """A.0: with a blank or ``=``, short ones also with nothing between; what may be repeated adds up."""
+    for flag in own_flags(command):
+
+        def value(*words: str, flag: Flag = flag) -> Any:
+            return parse(command_line(command, words)).value(flag.name)
+
+        long = f"--{flag.name}"
+        if flag.kind.name == "bool":
+            assert (value(long), value(f"{long}=T"), value(f"{long}=0"), value(long, f"{long}=false")) == (
+                *(True, True),
+                *(False, False),
+            )
+            assert not flag.short or (value(f"-{flag.short}"), value(f"-{flag.short}=f")) == (True, False)
+            continue
+        # What stands for the ID of a job is one here.
+        ids = {"done": ID} if flag.kind.name == "id" else {}
+        given = [word if isinstance(word, str) else word[0] for word in values_of(command, flag).valid]
+        words = [ids.get(word, word) for word in given]
+        first, last = words[0], words[-1]
+        assert value(long, last) == value(f"{long}={last}")
+        both = value(long, first) + value(long, last) if flag.kind.repeated else value(long, last)
+        assert value(long, first, f"{long}={last}") == both
+        if flag.short:
+            written = ((f"-{flag.short}", last), (f"-{flag.short}{last}",), (f"-{flag.short}={last}",))
+            assert [value(*form) for form in written] == [value(long, last)] * 3
 
 
 @each_command

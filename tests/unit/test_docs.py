@@ -24,12 +24,6 @@ REFERENCE = DOCS / "reference"
 COMMANDS = (REFERENCE / "commands.md").read_text()
 SCHEMAS = {path.name.removesuffix(".schema.json") for path in REFERENCE.glob("schemas/*.json")} - {"common"}
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
-VOCABULARY = (
-    state.JobPhase,
-    state.JobOutcome,
-    state.RunPhase,
-    state.RunOutcome,
-)
 
 
 def section(command: type[flags.Command]) -> str:
@@ -85,9 +79,14 @@ def test_every_exit_status_is_explained(status: int) -> None:
     assert f"\n| `{status}` | " in (REFERENCE / "exit-statuses.md").read_text()
 
 
-@pytest.mark.parametrize("word", sorted({word.value for kind in VOCABULARY for word in kind}))
-def test_every_phase_and_outcome_is_explained(word: str) -> None:
-    assert f"`{word}`" in STATES
+@pytest.mark.parametrize("word", [word.value for kind in (state.JobPhase, state.JobOutcome) for word in kind])
+def test_every_phase_and_outcome_of_a_job_is_explained(word: str) -> None:
+    assert f"\n| `{word}` | " in STATES
+
+
+@pytest.mark.parametrize("word", sorted({word.value for kind in (state.RunPhase, state.RunOutcome) for word in kind}))
+def test_every_phase_and_outcome_of_a_run_is_named(word: str) -> None:
+    assert f"`{word}`" in STATES.partition("\n## Runs\n")[2]
 
 
 @pytest.mark.parametrize("word", sorted({word.value for kind in (state.Reason, state.Diagnostic) for word in kind}))
@@ -169,7 +168,7 @@ def test_links_of_the_site_stay_in_it(page: Path) -> None:
             assert (ROOT / found if found.parts[0] == "examples" else DOCS / found).is_file(), target
 
 
-@pytest.mark.parametrize("target", ["demo", "shards", "test", "faults", "check", "bench", "docs", "reference"])
+@pytest.mark.parametrize("target", ["demo", "shards", "test", "faults", "fuzz", "check", "bench", "docs", "reference"])
 def test_every_target_for_developers_is_explained(target: str) -> None:
     assert f"\n{target}: " in (ROOT / "Makefile").read_text()
     assert f"\nmake {target} " in (ROOT / "CONTRIBUTING.md").read_text()

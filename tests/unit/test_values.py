@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from jobman.values import NamedTuple, StrEnum
+from jobman.values import NamedTuple, StrEnum, counted
 
 
 class Colour(StrEnum):
@@ -118,3 +118,7 @@ def test_the_model_loads_neither_typing_nor_enum() -> None:
 
     assert "jobman.model.state" in loaded
     assert not {"typing", "enum", "re", "json", "contextlib"}.intersection(loaded)
+
+
+def test_what_is_counted_stands_in_the_plural_unless_it_is_one() -> None:
+    assert [counted(number, "job") for number in (0, 1, 2)] == ["0 jobs", "1 job", "2 jobs"]

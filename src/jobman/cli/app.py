@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from jobman.cli.output import discard_output, err, out
+from jobman.cli.output import discard_output, err, out, printable
 from jobman.cli.parser import parse
 from jobman.errors import JobmanError
 from jobman.process.spawn import ensure_standard_descriptors
@@ -45,7 +45,8 @@ def run(words: list[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # a traceback would tell the user nothing
         from jobman.cli.redacting import message  # after a failure
 
-        err(_shortened(message(_told(error), words)))
+        # A file or a key may have any name; what says so is one line all the same.
+        err(printable(_shortened(message(_told(error), words))))
         return error.exit_status if isinstance(error, JobmanError) else _FAILED
 
 

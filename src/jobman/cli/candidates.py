@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from jobman.cli.complete import Line
     from jobman.cli.flags import Flag, Operand
+    from jobman.store.names import NamedJob
 
     Pairs = list[tuple[str, str]]
     Found = tuple[Pairs, int]
@@ -91,7 +92,7 @@ def _jobs(line: Line, _taker: Flag | Operand, text: str) -> Found:
 def _ids(line: Line, _taker: Flag | Operand, text: str) -> Found:
     from jobman.store.names import jobs_beginning
 
-    return [(job.id, job.told) for job in _ask(line, jobs_beginning, text, ())], WORDS
+    return _described(_ask(line, jobs_beginning, text, ())), WORDS
 
 
 def _requirement(line: Line, _taker: Flag | Operand, text: str) -> Found:
@@ -108,7 +109,18 @@ def _job_pairs(line: Line, text: str, phases: tuple[str, ...]) -> Pairs:
     from jobman.store.names import jobs_beginning
 
     jobs = _ask(line, jobs_beginning, text, phases)
-    return [(job.name, job.state) for job in jobs if job.is_only] + [(job.id, job.told) for job in jobs]
+    return [(job.name, job.state) for job in jobs if job.is_only and _is_shown(job.name)] + _described(jobs)
+
+
+def _described(jobs: Iterable[NamedJob]) -> Pairs:
+    return [(job.id, f"{job.name}, {job.state}" if job.name and _is_shown(job.name) else job.state) for job in jobs]
+
+
+def _is_shown(text: str, key: str = "name") -> bool:
+    """Say whether a text may be printed as it is; one of which a part must not be seen completes nothing."""
+    from jobman.config.redaction import redact_text
+
+    return redact_text(text, key) == text
 
 
 def _run(line: Line, taker: Flag | Operand, _text: str) -> Found:
@@ -141,11 +153,13 @@ def _text(line: Line, taker: Flag | Operand, text: str) -> Found:
     if taker.name == "name" and line.command.path == ("list",):
         from jobman.store.names import names_beginning
 
-        return [(name, "") for name in _ask(line, names_beginning, text)], WORDS
+        return [(name, "") for name in _ask(line, names_beginning, text) if _is_shown(name)], WORDS
     if called in _LABELS:
         from jobman.store.names import labels
 
-        return [(label, "") for label in _ask(line, labels, _LABELS[called])], WORDS
+        return [
+            (label, "") for label in _ask(line, labels, _LABELS[called]) if _is_shown(label, f"{taker.name}s")
+        ], WORDS
     if taker.name == "notify-on":
         from jobman.model.events import NotifyEvent
 
@@ -179,12 +193,15 @@ def _configured(line: Line, section: str) -> list[str]:
 
 def _ask(line: Line, query: Callable[..., list[Any]], *arguments: object) -> list[Any]:
     """Return what a query of `jobman.store.names` finds in the store that the line means; nothing if it cannot ask."""
+    from jobman.cli.redacting import prepare
     from jobman.config.paths import state_directory
     from jobman.store.connection import open_existing
 
+    # What the shell would have expanded is still as it was typed.
+    config, place = (os.path.expanduser(line.text(flag)) for flag in ("config", "state-dir"))
+    prepare(config, place)
     try:
-        # What the shell would have expanded is still as it was typed.
-        store = open_existing(state_directory(os.path.expanduser(line.text("state-dir"))))
+        store = open_existing(state_directory(place))
     except JobmanError:
         return []
     try:

@@ -9,7 +9,7 @@ from jobman.policy.liveness import Verdict
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from jobman.model.state import Admission, Run
     from jobman.service.maintain import Totals
@@ -45,17 +45,17 @@ def job_table(jobs: Iterable[Listed]) -> str:
     return table(rows)
 
 
-def job_view(detail: Detail) -> str:
-    """Return what ``show JOB`` prints."""
+def job_view(detail: Detail, without_logs: Collection[int] = ()) -> str:
+    """Return what ``show JOB`` prints; ``without_logs`` are the numbers of runs whose files are not there."""
     fields = dict(_job_fields(detail))
     text = labelled(fields)
     if detail.runs:
-        text += "\n" + table([_RUN_HEADER, *(_run_row(run) for run in detail.runs)])
+        text += "\n" + table([_RUN_HEADER, *(_run_row(run, without_logs) for run in detail.runs)])
     return text
 
 
-def run_view(run: Run) -> str:
-    """Return what ``show run`` prints."""
+def run_view(run: Run, without_logs: Collection[int] = ()) -> str:
+    """Return what ``show run`` prints; arguments as for `job_view`."""
     fields = {
         "ID": run.id,
         "Number": str(run.number),
@@ -67,7 +67,7 @@ def run_view(run: Run) -> str:
         "Started": _time(run.started_at_ns),
         "Completed": _time(run.completed_at_ns),
         "Exit": _exit(run),
-        "Logs": _logs(run),
+        "Logs": _logs(run, without_logs),
     }
     if run.usage is not None:
         fields["Peak memory"] = f"{run.usage.max_rss_bytes / _MEBIBYTE:.1f} MiB"
@@ -142,9 +142,9 @@ def _list_rows(listed: Listed) -> Iterator[Cells]:
         yield (f"  run {run.id}", f"#{run.number}", run.phase, run.outcome or "", str(run.revision), "")
 
 
-def _run_row(run: Run) -> Cells:
-    outcome = run.outcome or ""
-    return (str(run.number), run.phase, outcome, _time(run.started_at_ns), _time(run.completed_at_ns), _logs(run))
+def _run_row(run: Run, without_logs: Collection[int]) -> Cells:
+    times = (_time(run.started_at_ns), _time(run.completed_at_ns))
+    return (str(run.number), run.phase, run.outcome or "", *times, _logs(run, without_logs))
 
 
 def _name(name: str) -> str:
@@ -171,12 +171,13 @@ def _exit(run: Run) -> str:
     return f"signal: {run.exit.signal}" if run.exit.signal is not None else run.exit.platform_reason or ""
 
 
-def _logs(run: Run) -> str:
+def _logs(run: Run, without_logs: Collection[int]) -> str:
     if run.pruning is not None:
         return f"pruned {format_timestamp(run.pruning.at_ns)}"
+    word = "unavailable" if run.number in without_logs else "available"
     if run.logs.diagnostic_code is not None:
-        return f"available, {run.logs.integrity}, {run.logs.health} ({run.logs.diagnostic_code})"
-    return "available"
+        return f"{word}, {run.logs.integrity}, {run.logs.health} ({run.logs.diagnostic_code})"
+    return word
 
 
 def _time(time_ns: int | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobman.cli.output import printable
+from jobman.config.redaction import redact_text
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def report_view(report: Report) -> str:
     lines = [f"{word}\tschema={version}\tsqlite={report.sqlite_version}\tforeign_keys={violations}"]
     for finding in report.findings:
         advice = f"; {finding.advice}" if finding.advice else ""
-        lines.append(f"{finding.level:<8}  {finding.topic}: {printable(finding.text + advice)}")
+        lines.append(f"{finding.level:<8}  {finding.topic}: {printable(redact_text(finding.text + advice))}")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -173,7 +173,8 @@ def _signal(_kind: Kind, text: str, what: str) -> str:
 
     from jobman.process.exits import signal_name
 
-    name = text.upper()
+    # Letters of other alphabets have capitals here: the upper case of "\u017f" is "S".
+    name = text.upper() if text.isascii() else ""
     found = getattr(signal.Signals, name if name.startswith("SIG") else f"SIG{name}", None)
     if found is None:
         raise InvalidValueError(what=what, value=text, expected="the name of a signal, such as TERM or SIGTERM")

@@ -12,7 +12,7 @@ from jobman.config.rules import check_environment, exactly_one, refuse
 from jobman.config.scalars import UNLIMITED
 from jobman.config.select import merged
 from jobman.model.scalars import parse_duration
-from jobman.values import TYPE_CHECKING
+from jobman.values import TYPE_CHECKING, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -102,7 +102,8 @@ def _check_completion(path: Path, completion: Block) -> None:
             refuse((*path, "retryable_exit_codes"), f"{code} already counts as success")
     target, runs = completion.get("success_target", 1), completion.get("max_runs", 1)
     if UNLIMITED not in (target, runs) and target > runs:
-        refuse((*path, "success_target"), f"{target} successes need more than {runs} run(s): max_runs is too small")
+        detail = f"{target} successes need more than {counted(runs, 'run')}: max_runs is too small"
+        refuse((*path, "success_target"), detail)
 
 
 def _check_delay(path: Path, delay: Block) -> None:
@@ -121,7 +122,7 @@ def _check_admission(concurrency: Block, path: Path, admission: Block) -> None:
         (f"pool {pool}", pools.get(pool, UNLIMITED)),
     ):
         if capacity != UNLIMITED and slots > capacity:
-            refuse((*path, "slots"), f"{slots} slot(s) never fit into {where}, which is {capacity}")
+            refuse((*path, "slots"), f"{slots} slots never fit into {where}, which is {capacity}")
 
 
 def _check_logging(path: Path, logging: Block) -> None:

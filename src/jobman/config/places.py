@@ -57,6 +57,6 @@ def _order(where: str) -> tuple[str, int, int]:
 
 def _dotted(path: Path) -> str:
     text = ""
-    for part in path:
+    for part in path[: -1 if path[-1:] == (trees.KEY,) else None]:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
     return f"{text[1:]}: " if text else ""

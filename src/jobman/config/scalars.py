@@ -223,7 +223,8 @@ def signal_name(value: object) -> str:
     """The name of a signal."""
     import signal
 
-    word = value.upper() if isinstance(value, str) else ""
+    # Letters of other alphabets have capitals here: the upper case of "\u017f" is "S".
+    word = value.upper() if isinstance(value, str) and value.isascii() else ""
     full = word if word.startswith("SIG") else f"SIG{word}"
     if full not in signal.Signals.__members__:
         raise ValueError("expected the name of a signal, such as TERM or SIGTERM")

@@ -51,6 +51,7 @@ from jobman.config.leaves import (
     unique,
 )
 from jobman.config.scalars import UNLIMITED
+from jobman.config.trees import KEY
 
 # What need not be given and has no default; not an optional type, which would take null for a value.
 ABSENT: Any = Field(default_factory=lambda: None)
@@ -358,11 +359,11 @@ def json_schema() -> dict[str, Any]:
 
 
 def _problem(location: tuple[int | str, ...], kind: str, context: dict[str, Any]) -> tuple[Path, str]:
-    path = tuple(part for part in location if part != "[key]")
+    path = tuple(location)
     if kind == "value_error":
         return path, str(context["error"])
     if kind == "extra_forbidden":
-        return path, f"unknown key: expected {scalars.one_of(_keys(path[:-1]))}"
+        return (*path, KEY), f"unknown key: expected {scalars.one_of(_keys(path[:-1]))}"
     if kind == "list_type":
         return path, "expected a list"
     if kind == "missing":

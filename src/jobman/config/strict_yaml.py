@@ -26,14 +26,20 @@ MAX_DEPTH = 64
 _MAPPING = "tag:yaml.org,2002:map"
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
-_BREAKS = (("U+0085", "\x85"), ("U+2028", "\u2028"), ("U+2029", "\u2029"))
+# A carriage return alone is one too; editors that show it as a line end are outnumbered by programs that do not.
+_BREAKS = (
+    ("U+0085", "\x85", "\\x85"),
+    ("U+2028", "\u2028", "\\u2028"),
+    ("U+2029", "\u2029", "\\u2029"),
+    ("a carriage return without a line feed", "\r", "\\r"),
+)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # The C parser where PyYAML was built with it; the other is slower and reads the same.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Value(NamedTuple):
-    """A node: its YAML tag, its scalar text, members or items, and where it stands (``file:line:column``)."""
+    """A node: its YAML tag, its scalar text, members or items; where it stands (``file:line:column``), and its key."""
 
     tag: str
     text: str
@@ -41,6 +47,7 @@ class Value(NamedTuple):
     items: tuple[Value, ...]
     where: str
     plain: bool
+    key: str = ""
 
 
 def read(path: str) -> Value:
@@ -94,10 +101,11 @@ def _without_waiting(path: str, _flags: int) -> int:
 def _check_breaks(path: str, data: bytes) -> None:
     """Refuse line ends that only YAML 1.1 knows: what every editor shows as one line would be two, with a key more."""
     text = data.decode("utf-16" if data[:2] in _UTF_16 else "utf-8", "replace")
-    for line, content in enumerate(text.split("\n"), 1):
-        for name, char in _BREAKS:
+    for line, whole in enumerate(text.split("\n"), 1):
+        content = whole.removesuffix("\r")
+        for name, char, escape in _BREAKS:
             if char in content:
-                detail = f"{name} would end the line here: in text it is written {ascii(char)[1:-1]}, in double quotes"
+                detail = f"{name} would end the line here: in text it is written {escape}, in double quotes"
                 raise InvalidConfigError(where=f"{path}:{line}:{content.index(char) + 1}", detail=detail)
 
 
@@ -116,6 +124,10 @@ def _check_shape(path: str, data: bytes) -> None:
 def _problem(event: yaml.Event, *, depth: int, nodes: int, documents: int) -> str:
     if getattr(event, "anchor", None) is not None:
         return "anchors and aliases are not allowed"
+    if getattr(event, "tag", None) == "!":
+        return (
+            "a tag without a name is not allowed"  # one parser reads text behind it, the other whatever it looks like
+        )
     if documents > 1:
         return "a second document begins here, and only one is allowed"
     if depth > MAX_DEPTH:
@@ -147,7 +159,14 @@ def _converted(path: str, node: yaml.Node) -> Value:
         return Value(node.tag, "", dict(_members(path, node)), (), where, plain=False)
     if isinstance(node, yaml.SequenceNode):
         return Value(node.tag, "", {}, tuple(_converted(path, item) for item in node.value), where, plain=False)
+    _check_text(where, node.value)
     return Value(node.tag, node.value, {}, (), where, plain=not getattr(node, "style", None))
+
+
+def _check_text(where: str, text: str) -> None:
+    """Refuse half a character, for which only one of the parsers has no other name."""
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidConfigError(where=where, detail="a character code is out of range")
 
 
 def _members(path: str, node: yaml.MappingNode) -> Iterator[tuple[str, Value]]:
@@ -161,4 +180,5 @@ def _members(path: str, node: yaml.MappingNode) -> Iterator[tuple[str, Value]]:
         if key.value in seen:
             raise InvalidConfigError(where=where, detail=f"the key {key.value!r} is given twice")
         seen.add(key.value)
-        yield key.value, _converted(path, value)
+        _check_text(where, key.value)
+        yield key.value, _converted(path, value)._replace(key=where)

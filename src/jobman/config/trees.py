@@ -9,6 +9,7 @@ from jobman.values import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+KEY = "[key]"  # as pydantic says it
 _TAG = "tag:yaml.org,2002:"
 MAPPING = f"{_TAG}map"
 _SEQUENCE = f"{_TAG}seq"
@@ -54,6 +55,9 @@ def plain(value: Value) -> object:
 
 
 def _scalar(value: Value) -> object:
+    if value.plain and value.tag == _TEXTS[0] and value.text.isascii() and value.text.isdigit():
+        # 08 is text, because no octal number has that digit, and 07 is none: neither is what it looks like.
+        return UNREADABLE
     if value.tag in _TEXTS:
         # A date is the text that was written: those who want a time read it themselves.
         return value.text
@@ -72,8 +76,13 @@ def _is_decimal(text: str) -> bool:
 
 
 def place(tree: Value, path: tuple[str | int, ...]) -> str:
-    """Return where the value at ``path`` stands, or what encloses it if it does not stand anywhere."""
+    """Return where the value at ``path`` stands, or what encloses it if it does not stand anywhere.
+
+    A path that ends with `KEY` is that of the key itself.
+    """
     for part in path:
+        if part == KEY:
+            return tree.key or tree.where
         if isinstance(part, int):
             if part >= len(tree.items):
                 break

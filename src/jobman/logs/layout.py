@@ -65,6 +65,12 @@ def run_directory(root: str, job_id: str, number: int) -> str:
     return f"{root}/logs/{job_id}/{number}"
 
 
+def is_complete(root: str, job_id: str, number: int) -> bool:
+    """Say whether the files that every run has are there; nothing is opened."""
+    path = run_directory(root, job_id, number)
+    return all(os.path.lexists(f"{path}/{name}") for name in (*(segment_name(stream, 1) for stream in STREAMS), INDEX))
+
+
 def _first_files() -> tuple[str, ...]:
     return (ACTIVE_MARKER, *(segment_name(stream, 1) for stream in STREAMS), INDEX)
 

@@ -90,9 +90,10 @@ def _take_component(text: str) -> tuple[int | None, str]:
     significant = whole.lstrip("0")
     if unit is None or not (whole or fraction) or len(significant) > _LONGEST_NUMBER:
         return None, rest
-    # The twentieth digit of a fraction of a week is finer than a nanosecond.
-    fraction = fraction[:_LONGEST_NUMBER]
-    part = int(fraction or "0") * unit // 10 ** len(fraction)
+    # From the last digit on: exact however many there are, where a cut after some of them could be off by one.
+    part = 0
+    for digit in reversed(fraction):
+        part = (int(digit) * unit + part) // 10
     return int(significant or "0") * unit + part, rest[end:]
 
 

@@ -15,7 +15,7 @@ from jobman.service.notify import Leftovers
 from jobman.service.query import select_run
 from jobman.store.commit import commit
 from jobman.store.jobs import load_job, load_runs, load_snapshot, phases_of
-from jobman.values import TYPE_CHECKING
+from jobman.values import TYPE_CHECKING, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -141,7 +141,7 @@ def wait_for(store: Store, job_ids: Sequence[str], clock: Clock, *, timeout_ns: 
         if not pending:
             return
         if deadline_ns is not None and clock.monotonic_ns() >= deadline_ns:
-            raise WaitTimeoutError(pending=len(pending))
+            raise WaitTimeoutError(pending=counted(len(pending), "job"))
         pauses.sleep(store.data_version, deadline_ns)
 
 

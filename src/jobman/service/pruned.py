@@ -38,6 +38,14 @@ def keep_present(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     return present, [str(pruned_error(run)) for run in runs if run.pruning is not None]
 
 
+def without_logs(store: Store, runs: Sequence[Run]) -> frozenset[int]:
+    """Return the numbers of the runs whose logs ought to be there and are not: somebody else has removed them."""
+    from jobman.logs.layout import is_complete  # for those who read of logs
+
+    present = (run for run in runs if run.pruning is None)
+    return frozenset(run.number for run in present if not is_complete(store.root, run.job_id, run.number))
+
+
 class telling_of_pruning:  # noqa: N801  # reads as a statement: ``with telling_of_pruning(store, runs):``
     """A block that reads logs: a file that is missing because they are being removed is told as that."""
 

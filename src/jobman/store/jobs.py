@@ -139,6 +139,10 @@ def has_open_deliveries(store: Store) -> bool:
     return bool(store.execute(statement))
 
 
+# SQLite's own limit.
+LONGEST_PATTERN = 50_000
+
+
 class JobFilter(NamedTuple):
     """Which jobs a list shows; every field that is set must hold.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobman.errors import LimitConflictError
 from jobman.policy.admission import STORE_WIDE
-from jobman.values import TYPE_CHECKING
+from jobman.values import TYPE_CHECKING, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ def _require_room(store: Store, scope: str, capacity: int) -> None:
     )
     if rows:
         where = "the store-wide limit" if scope == STORE_WIDE else f"pool {scope}"
-        raise LimitConflictError(scope=where, detail=f"{capacity} slot(s) are too few", jobs=_named(rows))
+        raise LimitConflictError(scope=where, detail=f"{counted(capacity, 'slot')} would be too few", jobs=_named(rows))
 
 
 def _named(rows: list[tuple[str, ...]]) -> str:

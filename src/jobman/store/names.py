@@ -28,11 +28,6 @@ class NamedJob(NamedTuple):
     state: str
     is_only: bool
 
-    @property
-    def told(self) -> str:
-        """What says which job an ID is."""
-        return f"{self.name}, {self.state}" if self.name else self.state
-
 
 def jobs_beginning(store: Store, text: str, phases: tuple[str, ...]) -> list[NamedJob]:
     """Return the newest jobs in ``phases`` (any if there are none) whose ID or name begins with ``text``."""

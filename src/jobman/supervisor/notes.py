@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from jobman.model.scalars import format_timestamp
-from jobman.values import TYPE_CHECKING
+from jobman.values import TYPE_CHECKING, counted
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -56,7 +56,7 @@ class Notes:
         text, times = self._lasting.pop(topic, ("", 0))
         if times:
             # Again in words: when it began there may have been no room for them.
-            self.note(f"{topic}: works again, after {times} failure(s), the last: {text}")
+            self.note(f"{topic}: works again, after {counted(times, 'failure')}, the last: {text}")
 
     def _write(self, line: str) -> None:
         try:

@@ -150,6 +150,28 @@ def test_retries_decide_alone_how_often(stated: Any) -> None:
     assert spec.classification.success_codes == (0, 3)
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), [("a", ["job_lost"])]),
+        (("--notify-on", "job_failed"), [("a", ["job_failed"])]),
+        (("--notify", "b"), [("b", ["job_started"])]),
+        (("--notify", "b", "--notify-on", "job_failed"), [("b", ["job_failed"])]),
+    ],
+)
+def test_other_notifiers_tell_of_their_own_events(words: tuple[str, ...], told: list[tuple[str, list[str]]]) -> None:
+    """A.2: ``--notify`` replaces what is configured for others, their events included."""
+    command = {"type": "command", "command": {"command": ["/x"]}}
+    notification = {"notifiers": ["a"], "events": ["job_lost"]}
+    stated = {
+        "notifiers": {"a": command, "b": command | {"events": ["job_started"]}},
+        "job_specs": {"s": {"command": ["x"], "notification": notification}},
+    }
+    spec = spec_of(stated, "--job-spec", "s", *words)
+
+    assert [(one.notifier, list(one.events)) for one in spec.subscriptions] == told
+
+
 def test_a_profile_may_lift_what_the_job_spec_limits(stated: Any) -> None:
     spec = spec_of(stated, "--job-spec", "all", "--profile", "brief")
 

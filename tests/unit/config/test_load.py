@@ -140,8 +140,13 @@ def test_any_other_limit_is_refused_with_its_place_its_key_and_what_is_allowed(s
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("limits: 1\n", f"1:9: limits: unknown key: expected {KEYS_OF_A_FILE}"),
-        ("concurrency: {slots: 1}\n", "1:22: concurrency.slots: unknown key: expected max_active_slots or pools"),
+        ("limits: 1\n", f"1:1: limits: unknown key: expected {KEYS_OF_A_FILE}"),
+        ("# a line\nretentoin:\n  max_jobs: 1\n", f"2:1: retentoin: unknown key: expected {KEYS_OF_A_FILE}"),
+        (
+            "secrets: {a b: 'env:A'}\n",
+            "1:11: secrets.a b: expected a name of letters, digits, dots, dashes and underscores, at most 128",
+        ),
+        ("concurrency: {slots: 1}\n", "1:15: concurrency.slots: unknown key: expected max_active_slots or pools"),
         ("concurrency:\n", "1:13: concurrency: expected a mapping with the keys max_active_slots, pools"),
         ("concurrency: null\n", "1:14: concurrency: expected a mapping with the keys max_active_slots, pools"),
         ("concurrency: 4\n", "1:14: concurrency: expected a mapping with the keys max_active_slots, pools"),

@@ -74,6 +74,35 @@ def test_every_key_is_in_the_sample_and_on_the_page() -> None:
     assert [key for key in keys if not re.search(rf"`([a-z_]+\.)*{key}(\.[a-z_]+)*`", PAGE)] == []
 
 
+def paths_below(blocks: dict[str, Any], name: str, before: str) -> Iterator[str]:
+    """Yield the keys of a block with those above them, ``stop.grace_period``, as far as they are not the user's."""
+    for key, value in blocks[name]["properties"].items():
+        inner = value.get("$ref", "").rpartition("/")[2]
+        yield from paths_below(blocks, inner, f"{before}{key}.") if inner else (f"{before}{key}",)
+
+
+@pytest.mark.parametrize(
+    ("section", "definition", "before"),
+    [
+        ("Limits", "Concurrency", "concurrency."),
+        ("Retention", "Retention", "retention."),
+        ("Redaction", "Redaction", "redaction."),
+        ("Wait conditions", "WaitCondition", ""),
+        ("Notifiers", "Notifier", ""),
+        ("Job specs", "JobSpec", ""),
+    ],
+)
+def test_every_key_has_a_row_in_its_section(section: str, definition: str, before: str) -> None:
+    """The same name means different things in different places: `timeout` of a probe is not that of a notifier."""
+    text = PAGE.partition(f"\n### {section}\n")[2].partition("\n##")[0]
+    cells = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
+    rows = set(re.findall("`([^`]*)`", " ".join(cells)))
+
+    paths = list(paths_below(json_schema()["$defs"], definition, before))
+    # A row may be of a whole block, such as an environment.
+    assert [path for path in paths if not rows & {path, path.rpartition(".")[0]}] == []
+
+
 def test_every_variable_and_the_system_file_are_on_the_page() -> None:
     assert [name for name in (*VARIABLES, SYSTEM_CONFIG) if f"`{name}`" not in PAGE] == []
 

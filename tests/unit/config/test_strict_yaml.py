@@ -80,6 +80,8 @@ def test_what_yaml_calls_text_is_read(file: Path, encoding: str) -> None:
         ("a: &here 1\n", "1:4: anchors and aliases are not allowed"),
         ("a: &here {}\n", "1:4: anchors and aliases are not allowed"),
         ("a: 1\nb: *here\n", "2:4: anchors and aliases are not allowed"),
+        ("a: ! 07\n", "1:4: a tag without a name is not allowed"),
+        ("! a: 1\n", "1:1: a tag without a name is not allowed"),
         ("<<: {a: 1}\n", "1:1: merge keys are not allowed"),
         ("a:\n  <<: {b: 1}\n", "2:3: merge keys are not allowed"),
         ("a: 1\n---\nb: 2\n", "2:1: a second document begins here, and only one is allowed"),
@@ -104,11 +106,21 @@ def test_what_yaml_calls_text_is_read(file: Path, encoding: str) -> None:
         ("a: 'x\u2029y'\n", r"1:6: U+2029 would end the line here: in text it is written \u2029"),
         ("a: 1  #\x85b: 2\n", r"1:8: U+0085 would end the line here: in text it is written \x85"),
         ("a: 1\u2028b: 2\n".encode("utf-16"), "1:5: U+2028 would end the line here"),
+        ("a: 1  # c\rb: 2\n", r"1:10: a carriage return without a line feed would end the line here"),
+        ("a: 1\r\n\rb: 2\r\n", r"2:1: a carriage return without a line feed would end the line here"),
+        ("a: 1\nb: '\\ud83d'\n".replace("'", '"'), "2:"),
+        ('"\\udcff": 1\n', "1:"),
         ("%YAML 9.9\n---\na: 1\n", "1:1: found incompatible YAML document"),
     ],
 )
 def test_what_is_not_allowed_is_refused_with_line_and_column(file: Path, content: str | bytes, says: str) -> None:
     assert refusal(file, content).startswith(says)
+
+
+@pytest.mark.usefixtures("_parser")
+@pytest.mark.parametrize("content", ["a: 1\r\nb: 2\r\n", "a: 1\r\nb: 2\r", 'a: "1"\nb: "2\\r"\n'])
+def test_a_carriage_return_may_stand_before_a_line_feed_at_the_end_and_in_an_escape(file: Path, content: str) -> None:
+    assert [value.text.strip() for value in reading(file, content).members.values()] == ["1", "2"]
 
 
 @pytest.mark.usefixtures("_parser")

@@ -53,6 +53,10 @@ LONGEST = "2562047h47m16.854775807s"
         ("0.1234567899s", 123_456_789),
         ("0000000000000000000000000000001s", SECOND),
         ("0.00000000000000000000000000001w", 0),
+        # A third of a week and one nanosecond, by the twenty-seventh digit only.
+        (f"0.{'3' * 26}4w", WEEK // 3),
+        (f"0.{'3' * 26}w", WEEK // 3 - 1),
+        (f"0.{'9' * 100_000}w", WEEK - 1),
         (LONGEST, INT64_MAX),
     ],
 )

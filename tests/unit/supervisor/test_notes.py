@@ -46,7 +46,7 @@ def test_what_goes_on_failing_is_noted_once_and_counted(log: Log) -> None:
     log.notes.trouble("store", "gone")
     log.notes.over("store")
     log.notes.over("store")
-    assert log.texts() == ["store: full", "store: gone", "store: works again, after 4 failure(s), the last: gone"]
+    assert log.texts() == ["store: full", "store: gone", "store: works again, after 4 failures, the last: gone"]
 
 
 def test_notes_are_bounded(log: Log) -> None:

@@ -71,6 +71,8 @@ _TAKE_UNLIMITED = frozenset(("max-runs", "success-target", "failure-limit", "log
 _BY_RETRIES = ("max-runs", "failure-limit", "success-target", "retryable-exit-code")
 # What --foreground decides itself.
 _BY_CLIENT = ("stdin",)
+# What was configured for other notifiers than those of --notify.
+_BY_NOTIFIERS = ("notify-on",)
 _FILE_KINDS = {"file": FileKind.REGULAR}
 
 
@@ -164,7 +166,11 @@ def _flag_values(parsed: Parsed, job: Block) -> dict[str, str | tuple[str, ...]]
     dependencies = [f"{one['job']}={','.join(one['outcomes'])}" for one in job.get("dependencies", ())]
     if dependencies:
         values["after-outcome"] = tuple(dependencies)
-    decided = (*(_BY_RETRIES if parsed.given("retries") else ()), *(_BY_CLIENT if parsed.value("foreground") else ()))
+    decided = (
+        *(_BY_RETRIES if parsed.given("retries") else ()),
+        *(_BY_CLIENT if parsed.value("foreground") else ()),
+        *(_BY_NOTIFIERS if parsed.given("notify") else ()),
+    )
     return {flag: text for flag, text in values.items() if flag not in decided}
 
 

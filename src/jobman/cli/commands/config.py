@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from jobman.cli.output import err, out
+from jobman.cli.redacting import prepare
 from jobman.config.load import load, stated_limits
 from jobman.config.paths import config_files
+from jobman.config.redaction import redact_text
 from jobman.errors import UsageError
 from jobman.values import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ _AT_ONCE = 32
 
 def run(parsed: Parsed) -> int:
     """Show, check or put in force what is configured."""
+    prepare(parsed.value("config"), parsed.value("state-dir"))
     _SUBCOMMANDS[parsed.command[1]](parsed)
     return 0
 
@@ -43,11 +46,9 @@ def _wake_those_that_fit(store: Store) -> None:
 
 
 def _show(parsed: Parsed) -> None:
-    from jobman.cli.redacting import prepare
     from jobman.config.report import effective, with_origins  # loads pydantic
     from jobman.documents import envelope
 
-    prepare(parsed.value("config"), parsed.value("state-dir"))
     read = with_origins if parsed.value("origins") else effective
     out(envelope(read(parsed.value("config"))))
 
@@ -56,13 +57,15 @@ def _paths(parsed: Parsed) -> None:
     configured = load(parsed.value("config"))
     places = [(kind, path) for kind, path, _ in config_files(parsed.value("config"))]
     places += [(file.kind, file.path) for file in configured.files if file.kind == "project"]
-    out("".join(f"{kind}\t{path}\n" for kind, path in places))
+    out("".join(f"{kind}\t{redact_text(path)}\n" for kind, path in places))
 
 
 def _validate(parsed: Parsed) -> None:
     path = parsed.operand("PATH")
     if path is not None and parsed.given("config"):
         raise UsageError(detail="config validate: PATH and --config exclude each other")
+    if path == "":
+        raise UsageError(detail="config validate: PATH is empty")
     configured = load(parsed.value("config") if path is None else path)
     _warn(configured)
     out(f"valid\t{configured.sources} sources\n")
@@ -75,7 +78,7 @@ def _warn(configured: Configured) -> None:
     from jobman.config.subscribing import warnings  # loads the model of notifiers
 
     for text in warnings(configured.stated):
-        err(f"warning: {text}")
+        err(f"warning: {redact_text(text)}")
 
 
 def _schema(_parsed: Parsed) -> None:

@@ -6,6 +6,7 @@ import os
 
 from jobman.cli.commands._backend import clock
 from jobman.cli.output import tell
+from jobman.cli.redacting import prepare
 from jobman.cli.report import report_view
 from jobman.config.paths import state_directory
 from jobman.errors import BackupError, UsageError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 def run(parsed: Parsed) -> int:
     """Examine, and print the report whatever it says (D46)."""
+    prepare(parsed.value("config"), parsed.value("state-dir"))
     place = state_directory(parsed.value("state-dir"))
     report = diagnose(place, clock(), backup=_backup(parsed), repair=parsed.value("repair"))
     if parsed.value("json"):

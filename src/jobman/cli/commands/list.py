@@ -6,7 +6,7 @@ from jobman.cli.commands._backend import clock, store_of
 from jobman.cli.output import out
 from jobman.errors import UsageError
 from jobman.service.query import enumerate_jobs
-from jobman.store.jobs import JobFilter, load_job
+from jobman.store.jobs import LONGEST_PATTERN, JobFilter, load_job
 from jobman.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def run(parsed: Parsed) -> int:
 def _filter(parsed: Parsed, store: Store) -> JobFilter:
     before = parsed.value("before")
     _require_text(parsed, "name", "name-match", "group", "tag")
+    if len(parsed.value("name-match").encode()) > LONGEST_PATTERN:
+        raise UsageError(detail=f"--name-match: the pattern is longer than {LONGEST_PATTERN} bytes")
     return JobFilter(
         phases=parsed.value("phase"),
         outcomes=parsed.value("outcome"),

@@ -6,6 +6,7 @@ from jobman.cli.output import err, out
 from jobman.cli.redacting import prepare
 from jobman.config.load import load
 from jobman.config.paths import state_directory
+from jobman.config.redaction import redact_text
 from jobman.config.subscribing import notifier
 from jobman.errors import NotifierError
 from jobman.service.notify import try_notifier
@@ -22,7 +23,7 @@ def run(parsed: Parsed) -> int:
     chosen = notifier(load(parsed.value("config")).stated, parsed.operand("NOTIFIER"), "notify test")
     tried = try_notifier(chosen, state_directory(parsed.value("state-dir")))
     if tried.output:
-        err(tried.output.rstrip("\n"))
+        err(redact_text(tried.output.rstrip("\n")))
     if tried.code:
         raise NotifierError(notifier=chosen.name, code=tried.code, detail=tried.text)
     out(f"{chosen.name}\tdelivered\t{_answer(tried)}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobman.cli.commands._backend import clock, store_of
 from jobman.cli.output import out
 from jobman.cli.render import job_view, run_view
+from jobman.service.pruned import without_logs
 from jobman.service.query import describe, find, select_run
 from jobman.store.jobs import load_runs
 from jobman.values import TYPE_CHECKING
@@ -25,7 +26,7 @@ def run(parsed: Parsed) -> int:
 def _job(parsed: Parsed, store: Store, job_id: str) -> str:
     detail = describe(store, job_id, clock())
     if not parsed.value("json"):
-        return job_view(detail)
+        return job_view(detail, without_logs(store, detail.runs))
     from jobman import documents
 
     return documents.envelope(documents.job_detail(detail, store.root))
@@ -34,7 +35,7 @@ def _job(parsed: Parsed, store: Store, job_id: str) -> str:
 def _run(parsed: Parsed, store: Store, job_id: str) -> str:
     chosen = select_run(job_id, load_runs(store, [job_id]).get(job_id, ()), parsed.operand("RUN"))
     if not parsed.value("json"):
-        return run_view(chosen)
+        return run_view(chosen, without_logs(store, [chosen]))
     from jobman import documents
 
     return documents.envelope(documents.run_document(chosen, store.root))

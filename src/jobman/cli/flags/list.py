@@ -39,6 +39,7 @@ class COMMAND(Command):
     synopsis = ("list [OPTIONS]",)
     text = (
         "All filters that are given must match; of several phases or outcomes, one.",
+        "A pattern must match the whole name: * is any text, ? one character, [ab] one of two, [!ab] any other.",
         "Times are RFC 3339, such as 2026-11-29T15:19:20Z.",
     )
     examples = (

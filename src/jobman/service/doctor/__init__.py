@@ -28,7 +28,7 @@ from jobman.service.doctor.repair import repair as repair_all
 from jobman.store.check import SOUND, back_up, examine, sqlite_version
 from jobman.store.connection import open_store
 from jobman.store.safety import DATABASE, check_database_files, file_system_type, prepare_state_directory
-from jobman.values import TYPE_CHECKING
+from jobman.values import TYPE_CHECKING, counted
 
 if TYPE_CHECKING:
     from jobman.clock import Clock
@@ -154,7 +154,7 @@ def _sound(database: Database | None) -> Finding:
     if database is None or database.integrity != SOUND:
         return _damaged(database)
     if database.foreign_keys:
-        text = f"{database.foreign_keys} row(s) refer to something that is not there"
+        text = f"{counted(database.foreign_keys, 'row')} referring to something that is not there"
         return Finding(Level.PROBLEM, "database", text, _RESTORE)
     return Finding(Level.OK, "database", f"sound, schema {database.schema_version}")
 

@@ -11,7 +11,7 @@ from jobman.service.doctor.findings import Finding, Level, Survivor, few
 from jobman.service.survivors import survivors
 from jobman.store.check import lost_holders, unknown_jobs
 from jobman.store.jobs import count_active, load_snapshot
-from jobman.values import TYPE_CHECKING
+from jobman.values import TYPE_CHECKING, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +34,8 @@ def judge_owners(store: Store, clock: Clock) -> list[Finding]:
             findings += _judge(store, snapshot)
     if findings:
         return findings
-    return [Finding(Level.OK, "supervisors", f"{count_active(store)} active job(s), none without its supervisor")]
+    text = f"{counted(count_active(store), 'active job')}, none without its supervisor"
+    return [Finding(Level.OK, "supervisors", text)]
 
 
 def _judge(store: Store, snapshot: Snapshot) -> list[Finding]:

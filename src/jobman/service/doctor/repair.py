@@ -12,7 +12,7 @@ from jobman.service.doctor.findings import Finding, Level
 from jobman.service.notify import Leftovers
 from jobman.store.check import merge_wal
 from jobman.store.jobs import has_open_deliveries
-from jobman.values import TYPE_CHECKING, NamedTuple
+from jobman.values import TYPE_CHECKING, NamedTuple, counted
 
 if TYPE_CHECKING:
     from jobman.clock import Clock
@@ -38,7 +38,7 @@ def repair(store: Store, holdings: Holdings, clock: Clock) -> Repairs:
     reconciled = recovery.reconcile_all(store, clock)
     findings = []
     if reconciled:
-        findings.append(_done("supervisors", f"{reconciled} job(s) without an owner were settled"))
+        findings.append(_done("supervisors", f"{counted(reconciled, 'job')} without an owner settled"))
     findings += _remove_files(store)
     findings += _remove_markers(store, holdings)
     findings += _close_to_others(store.root, holdings)
