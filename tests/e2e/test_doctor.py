@@ -152,7 +152,7 @@ def test_modes_and_links_that_let_others_in_are_named(cli: Cli) -> None:
     # Of two names only one is below the state directory, and a link is followed by nobody.
     os.link(log, cli.cwd / "second")
     log.chmod(0o640)
-    assert any("it is not yours alone" in line for line in problems(cli, "--repair"))
+    assert any(f"logs/{job_id}/1/stdout.log has 2 links" in line for line in problems(cli, "--repair"))
     assert stat.S_IMODE(log.stat().st_mode) == 0o640
     cli.state.chmod(0o755)
     (found,) = problems(cli)

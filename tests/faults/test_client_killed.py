@@ -23,7 +23,7 @@ from tests.support import Cli, eventually, installed_command
 
 # How many calls of each kind a client makes, rounded up; a test holds that none is left out.
 CALLS = {
-    "fdatasync": 12,
+    "fdatasync": 16,
     "write": 3,
     "flock": 8,
     "pipe2": 3,
