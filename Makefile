@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 USE := $(VENV)/.installed
 DEVELOP := $(VENV)/.installed-dev
 DOCUMENT := $(VENV)/.installed-docs
+# Most tests wait for processes, so two share a processor well.
+WORKERS := $(shell echo $$((2 * $$(nproc))))
 PLOTTING := $(VENV)/.installed-plot
 FUZZ := $(VENV)/.installed-fuzz
 TARGETS := duration size instant numbers words selector scalar document
@@ -59,14 +61,14 @@ check: $(DEVELOP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Most tests wait for processes, so two share a processor well. The total of the coverage follows pytest's closing line;
+# The total of the coverage follows pytest's closing line;
 # `.venv/bin/coverage report` has the lines that were missed.
 test: check
-	@status=0; $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal --cov --cov-report= || status=$$?; \
+	@status=0; $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal --cov --cov-report= || status=$$?; \
 	echo "coverage of the code that ran in the test process: $$($(BIN)/coverage report --format=total) %"; exit $$status
 
 faults: $(DEVELOP)
-	@JOBMAN_FAULTS=all $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal tests/faults
+	@JOBMAN_FAULTS=all $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal tests/faults
 
 fuzz: $(FUZZ)
 	@for target in $(TARGETS); do echo "$$target:"; $(BIN)/python -m fuzz $$target $(SECONDS) || exit; done

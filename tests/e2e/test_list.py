@@ -188,7 +188,7 @@ def test_a_list_of_any_length_is_whole_and_may_be_cut_short(cli: Cli) -> None:
 
 def test_documents_are_valid_while_jobs_change_under_them(cli: Cli) -> None:
     """C.1."""
-    flags = ("--retries", "400", "--retry-delay", "5ms")
+    flags = ("--retries", "100", "--retry-delay", "20ms")
     job_ids = [cli.run("sh", "-c", "exit 1", flags=flags) for _ in range(2)]
     seen = 0
     while processes_of(cli.state) and seen < 8:

@@ -22,7 +22,7 @@ def test_random_histories_keep_every_rule_of_admission(state: Path) -> None:
     class Here(Admissions):
         root = state
 
-    run_state_machine_as_test(Here, settings=settings(max_examples=60, stateful_step_count=60, deadline=None))
+    run_state_machine_as_test(Here, settings=settings(max_examples=40, stateful_step_count=50, deadline=None))
 
 
 @pytest.fixture

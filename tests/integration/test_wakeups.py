@@ -16,7 +16,7 @@ from jobman.model.scalars import parse_timestamp
 from tests.support import Cli, eventually
 
 HELD = "until [ -e go ]; do sleep 0.01; done"
-TRIES = 20
+TRIES = 9
 MILLISECOND = 10**6
 
 
