@@ -62,7 +62,7 @@ CALLS = {
         "connect": range(1, 6),
         "poll": range(1, 41),  # one for each moment that it waits: a slow machine has more
         "sendto,sendmsg": range(1, 5),
-        "recvfrom,recvmsg": range(1, 6),
+        "recvfrom,recvmsg": range(1, 13),
         "write": range(1, 13),
         "clone,clone3,fork,vfork": range(1, 3),
         "fdatasync": range(1, 7),
