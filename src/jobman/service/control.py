@@ -128,10 +128,10 @@ def wait_for(store: Store, job_ids: Sequence[str], clock: Clock, *, timeout_ns: 
     pending = dict.fromkeys(job_ids)
     deadline_ns = None if timeout_ns is None else clock.monotonic_ns() + timeout_ns
     pauses, leftovers = _Pauses(clock), Leftovers(store, clock)
+    owners = recovery.OwnerWatch(store, clock)
     while True:
         if pauses.inspection_is_due():
-            for job_id in pending:
-                recovery.reconcile(store, job_id, clock)
+            owners.check(tuple(pending))
             leftovers.send()
         # Only what has ended is read whole: the store changes often while hundreds are waited for.
         phases = phases_of(store, pending)
