@@ -18,7 +18,7 @@ from jobman.store import jobs as jobs_module
 from jobman.store.connection import Store
 from jobman.store.jobs import JobFilter, list_jobs
 from tests.moves import EPOCH_NS, SECOND_NS, instant, perform, submitted
-from tests.stores import commit_all, count_statements, executed, fast_store, fresh_id, plain_spec, steps
+from tests.stores import commit_all, count_statements, executed, fast_store, fresh_id, plain_spec, statements_of, steps
 
 _PATHS = (
     (),
@@ -193,11 +193,12 @@ def test_a_page_takes_a_fixed_number_of_queries(store: Store, with_runs: bool) -
     path = ("claim", "admit", "reserve", "start", "cancel", "end")
     for second in range(3):
         _add(store, second=second, path=path)
-    few = count_statements(store, _statements_of_a_list(store, None, with_runs=with_runs))
+    few = statements_of(store, _statements_of_a_list(store, None, with_runs=with_runs))
     for second in range(40):
         _add(store, second=second, path=path)
-    assert count_statements(store, _statements_of_a_list(store, None, with_runs=with_runs)) == few
-    assert few <= 5
+    assert count_statements(store, _statements_of_a_list(store, None, with_runs=with_runs)) == len(few)
+    # What brackets those of a page into one moment looks at nothing.
+    assert len([statement for statement in few if statement not in {"BEGIN", "ROLLBACK"}]) <= 5
 
 
 def test_each_further_page_costs_the_same(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

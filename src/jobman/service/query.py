@@ -143,13 +143,23 @@ def select_run(job_id: str, runs: Sequence[Run], number: int) -> Run:
 def enumerate_jobs(
     store: Store, wanted: JobFilter, clock: Clock, *, limit: int | None, with_runs: bool
 ) -> Iterator[Listed]:
-    """Yield the jobs that ``wanted`` describes, newest first, in a fixed number of queries for each page (C6)."""
+    """Yield the jobs that ``wanted`` describes, newest first, in a fixed number of queries for each page (C6).
+
+    What is said of the jobs of a page is of one moment.
+    """
     reconcile_active(store, clock)
-    for page in list_jobs(store, wanted, limit):
-        summaries = _summaries(store, page, clock)
+    pages = list_jobs(store, wanted, limit)
+    while listed := _next_page(store, pages, clock, with_runs=with_runs):
+        yield from listed
+
+
+def _next_page(store: Store, pages: Iterator[Sequence[Job]], clock: Clock, *, with_runs: bool) -> list[Listed]:
+    with store.read():
+        page = next(pages, ())
+        if not page:
+            return []
         runs = load_runs(store, [job.id for job in page]) if with_runs else {}
-        for summary in summaries:
-            yield Listed(summary, tuple(runs.get(summary.job.id, ())))
+        return [Listed(summary, tuple(runs.get(summary.job.id, ()))) for summary in _summaries(store, page, clock)]
 
 
 def reconcile_active(store: Store, clock: Clock) -> None:
