@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from jobman.clock import Clock
     from jobman.model.notifiers import Notifier
     from jobman.process.senders import Started
+    from jobman.process.spawn import Detached
     from jobman.store.connection import Store
 
 _FIRST_PAUSE_NS = 1_000_000_000
@@ -97,13 +98,23 @@ def try_notifier(notifier: Notifier, root: str) -> Trial:
         process = spawn_detached(sender_command("test"), sender_environment(root))
     except OSError as error:
         raise LaunchError(detail=(error.strerror or str(error)).lower()) from error
-    with open(process.input_fd, "wb") as given, open(process.output_fd, "rb") as answered:
-        given.write(json.dumps(notifier_document(notifier)).encode())
-        given.close()
-        answer = answered.read()
-    os.waitpid(process.pid, 0)
+    try:
+        answer = _ask(process, json.dumps(notifier_document(notifier)).encode())
+    finally:
+        os.waitpid(process.pid, 0)
     if not answer:
         raise LaunchError(detail="the process that sends notifications ended without an answer")
     said = json.loads(answer)
     said["code"] = said["code"] or ""
     return Trial(**{name: said[name] for name in Trial._fields})
+
+
+def _ask(process: Detached, question: bytes) -> bytes:
+    """Return the answer of a process, empty if it dies before it has read or said anything."""
+    with open(process.input_fd, "wb") as given, open(process.output_fd, "rb") as answered:
+        try:
+            given.write(question)
+            given.close()
+        except BrokenPipeError:
+            pass  # of the process, not of our output: this must not pass for a reader who has seen enough
+        return answered.read()
