@@ -41,16 +41,21 @@ def reconcile(store: Store, job_id: str, clock: Clock) -> bool:
     return losing.settle(store, snapshot, clock)
 
 
-def reconcile_all(store: Store, clock: Clock) -> int:
+def reconcile_all(store: Store, clock: Clock, *, at_most: int | None = None) -> int:
     """Reconcile every job that is not completed, and lost ones that hold slots; return how many were changed.
 
-    As many as there are, a transaction each: what is then listed is true, after a restart under a thousand jobs too.
+    With ``at_most`` no more than that: each is a transaction. After a restart under thousands of jobs a look is to be
+    short all the same; the next one goes on. Jobs that are looked at and left as they are do not count.
     """
     if store.read_only:
         return 0
-    changed = [reconcile(store, job_id, clock) for job_id in suspects(store, clock)]
+    changed = 0
+    for job_id in suspects(store, clock):
+        changed += reconcile(store, job_id, clock)
+        if changed == at_most:
+            break
     _sweep(store)
-    return sum(changed)
+    return changed
 
 
 def suspects(store: Store, clock: Clock) -> list[str]:

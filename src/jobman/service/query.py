@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from jobman.store.jobs import JobFilter
     from jobman.store.live_input import LiveInput
 
+# Jobs whose end one look records, some seconds' work; the next look goes on.
+_AT_MOST = 500
+
 
 class Summary(NamedTuple):
     """A job, and in words why it is where it is (D36)."""
@@ -163,10 +166,10 @@ def _next_page(store: Store, pages: Iterator[Sequence[Job]], clock: Clock, *, wi
 
 
 def reconcile_active(store: Store, clock: Clock) -> None:
-    """Reconcile every job that is not completed."""
+    """Reconcile the jobs that are not completed, of very many a part."""
     if store.read_only:
         return
-    recovery.reconcile_all(store, clock)
+    recovery.reconcile_all(store, clock, at_most=_AT_MOST)
     send_queued(store)
 
 
