@@ -4,14 +4,14 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Installed for users, for developers, for the documentation, for its plots: written anew when the dependencies change.
+# Installed for users, and with the extra of each name: written anew when the dependencies change.
 USE := $(VENV)/.installed
 DEVELOP := $(VENV)/.installed-dev
 DOCUMENT := $(VENV)/.installed-docs
-# Most tests wait for processes, so two share a processor well.
-WORKERS := $(shell echo $$((2 * $$(nproc))))
 PLOTTING := $(VENV)/.installed-plot
 FUZZ := $(VENV)/.installed-fuzz
+# Most tests wait for processes, so two share a processor well.
+WORKERS := $(shell echo $$((2 * $$(nproc))))
 TARGETS := duration size instant numbers words selector scalar document
 SECONDS := 60
 
@@ -33,20 +33,8 @@ $(USE): pyproject.toml .ci/venv
 	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) .
 	@touch $@
 
-$(DEVELOP): pyproject.toml .ci/venv
-	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[dev]'
-	@touch $(USE) $@
-
-$(DOCUMENT): pyproject.toml .ci/venv
-	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[docs]'
-	@touch $(USE) $@
-
-$(PLOTTING): pyproject.toml .ci/venv
-	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[plot]'
-	@touch $(USE) $@
-
-$(FUZZ): pyproject.toml .ci/venv
-	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[fuzz]'
+$(DEVELOP) $(DOCUMENT) $(PLOTTING) $(FUZZ): $(VENV)/.installed-%: pyproject.toml .ci/venv
+	@PYTHON="$(PYTHON)" sh .ci/venv $(VENV) '.[$*]'
 	@touch $(USE) $@
 
 demo: $(USE)
