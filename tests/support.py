@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -290,3 +292,17 @@ def stock(state: Path, count: int, moves: Sequence[str] = SUCCEED) -> list[str]:
     finally:
         store.close()
     return job_ids
+
+
+@contextmanager
+def descriptors_free(number: int) -> Iterator[None]:
+    """Let so many descriptors be opened, and no more."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(number + 1)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(opened), limits[1]))
+    for descriptor in opened:
+        os.close(descriptor)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import shutil
 import signal
 import sys
@@ -28,7 +27,7 @@ from jobman.service.query import summarize
 from tests.integration.stepped_gates import ask
 from tests.integration.stepped_pauses import LOOP, cancel, refuses, resume, runs, state_of
 from tests.integration.stepped_supervisor import DAY, HOUR, SECOND, STUBBORN, TICK, Story, shell
-from tests.support import processes_of
+from tests.support import descriptors_free, processes_of
 
 THRICE = Completion(Limit(3), Limit(1), Limit(3))
 CHILD = "sleep 60 >/dev/null 2>&1"
@@ -345,7 +344,7 @@ def short_of_descriptors(state: str) -> None:
     story = Story(state, shell(f"trap 'echo asked >{go}; exit 3' TERM; {LOOP}", stop=StopPolicy(grace_ns=HOUR)))
     story.until_phase("running")
     ask(story, control.cancel)
-    with no_descriptor_free():
+    with descriptors_free(0):
         story.until_phase("stopping")
         for _ in range(3):
             story.step()
@@ -354,19 +353,8 @@ def short_of_descriptors(state: str) -> None:
     assert go.exists()
     assert run.outcome == "cancelled"
     # The whole limit may be in use for good, such as by the socket for live input.
-    with no_descriptor_free():
+    with descriptors_free(0):
         assert not story.step()
-
-
-@contextmanager
-def no_descriptor_free() -> Iterator[None]:
-    """Let no descriptor be opened."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.open(os.devnull, os.O_RDONLY)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 STORIES: dict[str, Callable[[str], None]] = {

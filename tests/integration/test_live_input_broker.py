@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import resource
 import select
 import socket
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -29,13 +27,9 @@ from jobman.live_input import (
     decode_reply,
     encode,
 )
-from jobman.model.spec import StdinPolicy
-from jobman.model.state import Diagnostic, Problem
 from jobman.process import endpoint
 from jobman.supervisor.input import MOST_CLIENTS, Broker
-from jobman.supervisor.stdin import StandardInput
 from jobman.testing import FakeClock
-from tests.stores import fast_store, plain_spec
 
 RUN = "018f2b6c-7d1e-7abc-9def-0123456789ab"
 LATER_RUN = "018f2b6c-7d1e-7abc-9def-0123456789ac"
@@ -392,50 +386,3 @@ def test_where_the_socket_lies() -> None:
         assert endpoint.endpoint_path(long, RUN, useless).startswith(f"/tmp/{own}/")  # see above
     assert endpoint.endpoint_path(long, RUN) != endpoint.endpoint_path(long, LATER_RUN)
     assert endpoint.endpoint_path(long, RUN) != endpoint.endpoint_path(long + "s", RUN)
-
-
-# --- The input of a job ---------------------------------------------------------------------------------------------
-
-
-def test_an_endpoint_for_which_no_descriptor_is_free_is_made_by_a_later_run(tmp_path: Path) -> None:
-    """I.6, D24: a supervisor that cannot listen lives on, and a run that cannot be given its input says so."""
-    store = fast_store(tmp_path / "s")
-    for free in range(3):
-        stdin = StandardInput(store, RUN, plain_spec(stdin=StdinPolicy.LIVE))
-        with descriptors_free(free):
-            stdin.offer(FakeClock())
-            refused = stdin.open(RUN)
-        assert isinstance(refused, Problem), free
-        assert refused.code == Diagnostic.STDIN_UNAVAILABLE
-        assert "too many open files" in refused.text
-        reader = stdin.open(RUN)
-        assert isinstance(reader, int)
-        os.close(reader)
-        stdin.close()
-    store.close()
-
-
-def test_the_database_itself_is_no_input(tmp_path: Path) -> None:
-    """Closing a descriptor of it drops the locks of SQLite (traps for Python)."""
-    store = fast_store(tmp_path / "s")
-    (tmp_path / "link").symlink_to(tmp_path / "s/jobman.db")
-    for path in (tmp_path / "link", tmp_path / "s/jobman.db-wal", tmp_path / "s/jobman.db-shm"):
-        spec = plain_spec(stdin=StdinPolicy.FILE, stdin_path=str(path))
-        refused = StandardInput(store, RUN, spec).open(RUN)
-        assert isinstance(refused, Problem)
-        assert "belongs to the store" in refused.text
-    store.close()
-
-
-@contextmanager
-def descriptors_free(number: int) -> Iterator[None]:
-    """Let so many descriptors be opened, and no more."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(number + 1)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(opened), limits[1]))
-    for descriptor in opened:
-        os.close(descriptor)
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

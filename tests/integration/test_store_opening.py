@@ -22,7 +22,7 @@ from jobman.store import safety
 from jobman.store.connection import open_store
 from jobman.store.migrations import SCHEMA_VERSION
 from tests.moves import EXAMPLE_JOB_ID, walk
-from tests.stores import commit_all, outputs, start_python
+from tests.stores import commit_all
 from tests.support import Cli
 
 
@@ -372,19 +372,6 @@ def test_a_directory_without_a_store_that_cannot_be_written_to_is_refused(unwrit
 
 
 # --- First commands -------------------------------------------------------------------------------------------------
-
-_OPEN = """
-import sys
-from jobman.store.connection import open_store
-store = open_store(sys.argv[1])
-print(store.execute("SELECT count(*) FROM schema_migrations")[0][0], store.execute("PRAGMA journal_mode")[0][0])
-"""
-
-
-def test_first_commands_that_start_together_all_succeed(state: Path) -> None:
-    """O.19."""
-    processes = [start_python(state, _OPEN, str(state / "new" / "state")) for _ in range(16)]
-    assert outputs(processes) == [f"{SCHEMA_VERSION} wal\n"] * 16
 
 
 def test_the_connection_is_as_the_contract_says(state: Path) -> None:
