@@ -169,16 +169,15 @@ def _outcome_requirement(_kind: Kind, text: str, what: str) -> tuple[tuple[str, 
 
 
 def _signal(_kind: Kind, text: str, what: str) -> str:
-    import signal  # loaded when a value is given
+    from signal import Signals  # loaded when a value is given
 
     from jobman.process.exits import signal_name
+    from jobman.signal_names import full_name
 
-    # Letters of other alphabets have capitals here: the upper case of "\u017f" is "S".
-    name = text.upper() if text.isascii() else ""
-    found = getattr(signal.Signals, name if name.startswith("SIG") else f"SIG{name}", None)
-    if found is None:
+    name = full_name(text)
+    if name is None:
         raise InvalidValueError(what=what, value=text, expected="the name of a signal, such as TERM or SIGTERM")
-    return signal_name(int(found))
+    return signal_name(Signals[name])
 
 
 def _signed_decimal(text: str) -> int | None:

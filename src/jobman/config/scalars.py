@@ -221,14 +221,12 @@ def stdin(value: object) -> str:
 
 def signal_name(value: object) -> str:
     """The name of a signal."""
-    import signal
+    from jobman.signal_names import full_name  # few configurations have one
 
-    # Letters of other alphabets have capitals here: the upper case of "\u017f" is "S".
-    word = value.upper() if isinstance(value, str) and value.isascii() else ""
-    full = word if word.startswith("SIG") else f"SIG{word}"
-    if full not in signal.Signals.__members__:
+    name = full_name(value) if isinstance(value, str) else None
+    if name is None:
         raise ValueError("expected the name of a signal, such as TERM or SIGTERM")
-    return full.removeprefix("SIG")
+    return name.removeprefix("SIG")
 
 
 def secret_reference(value: object) -> str:
